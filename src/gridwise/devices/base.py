@@ -1,0 +1,161 @@
+"""The surface that every device shares: Device, Stream, Event, Array, Buffer, Module.
+
+A device implements the short list of abstract methods of ``Device``; ``Array`` and everything above are
+written once against them.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gridwise.ir.core import Kernel
+from gridwise.ir.types import Scalar, Struct
+from gridwise.lang.target import Cap
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a device can launch. Sources are named in each target's ``capabilities.py``."""
+
+    max_threads_per_block: int
+    max_block: tuple[int, int, int]
+    max_grid: tuple[int, int, int]  # blocks, each axis
+    shared_bytes: int  # a block
+    subgroup_sizes: tuple[int, ...]
+    max_buffer_bytes: int
+    max_arrays: int = 1 << 30  # array parameters of one kernel
+
+
+class Buffer:
+    """Device memory: ``handle`` is the device's own object, ``address`` a raw pointer where it has one.
+
+    The device subclass frees it when the last reference goes, in stream order.
+    """
+
+    __slots__ = ("__weakref__", "address", "freed", "handle", "nbytes", "owner")
+
+    def __init__(self, handle: Any, nbytes: int, address: int = 0, owner: Any = None):
+        self.handle, self.nbytes, self.address, self.owner = handle, nbytes, address, owner
+        self.freed = False
+
+
+@dataclass
+class ArrayArg:
+    """An array argument, bound: element 0 lies ``offset`` bytes into ``buffer``; strides in elements."""
+
+    buffer: Buffer
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+Arg = ArrayArg | int | float | bool
+
+
+@dataclass
+class Module:
+    """A kernel compiled for and loaded on one device.
+
+    ``kernel`` is the IR after the pipeline (its ``sites`` decode faults, its ``coarsen`` divides the grid);
+    ``stages`` maps a stage name to its text (``ir simt llvm ptx sass wgsl asm``), values may be callables that
+    produce the text when asked; ``handle`` is the device's own object.
+    """
+
+    kernel: Kernel
+    handle: Any
+    stages: dict[str, Any] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict)  # registers, spills, shared bytes, ... where known
+
+
+class Stream(abc.ABC):
+    """Work in order. ``device.stream()`` makes one; every device has a ``default_stream``."""
+
+    device: Device
+
+    @abc.abstractmethod
+    def synchronize(self) -> None:
+        """Wait for all work queued so far; raises the first fault recorded by it."""
+
+    @abc.abstractmethod
+    def record(self) -> Event:
+        """An event that completes when the work queued so far has."""
+
+    @abc.abstractmethod
+    def wait(self, event: Event) -> None:
+        """Later work on this stream starts after the event."""
+
+
+class Event(abc.ABC):
+    """A point in a stream."""
+
+    @abc.abstractmethod
+    def synchronize(self) -> None: ...
+
+    @abc.abstractmethod
+    def done(self) -> bool: ...
+
+    @abc.abstractmethod
+    def elapsed_since(self, start: Event) -> float:
+        """Seconds on the device between two events."""
+
+
+class Device(abc.ABC):
+    """One device of one kind. ``gridwise.device(name)`` finds it."""
+
+    kind: str  # "cpu", "cuda", "webgpu", "check"
+    name: str  # what gridwise.device takes: "cpu", "cuda:0", "vulkan", ...
+    description: str  # hardware and driver, for people
+    target: str  # "cpu", "ptx", "wgsl", "check"
+    limits: Limits
+    caps: frozenset[Cap]
+    default_stream: Stream
+
+    # -- memory ------------------------------------------------------------------------------------------
+    @abc.abstractmethod
+    def allocate(self, nbytes: int) -> Buffer:
+        """Uninitialised memory, at least 16-byte aligned and padded to a multiple of 16 bytes."""
+
+    @abc.abstractmethod
+    def free(self, buffer: Buffer) -> None: ...
+
+    @abc.abstractmethod
+    def write(self, buffer: Buffer, offset: int, data: np.ndarray, stream: Stream, blocking: bool = True) -> None:
+        """Copy C-contiguous host bytes in. Non-blocking: the host array must stay unchanged until synchronised."""
+
+    @abc.abstractmethod
+    def read(self, buffer: Buffer, offset: int, out: np.ndarray, stream: Stream, blocking: bool = True) -> None:
+        """Copy bytes out into a C-contiguous host array; blocking waits, and raises faults recorded so far."""
+
+    @abc.abstractmethod
+    def copy(self, src: Buffer, src_offset: int, dst: Buffer, dst_offset: int, nbytes: int, stream: Stream) -> None: ...
+
+    @abc.abstractmethod
+    def fill(self, buffer: Buffer, offset: int, nbytes: int, byte: int, stream: Stream) -> None:
+        """Set every byte."""
+
+    # -- code --------------------------------------------------------------------------------------------
+    @abc.abstractmethod
+    def load(self, kernel: Kernel) -> Module:
+        """Emit, compile and load a kernel that has been through ``passes.pipeline.lower`` for this target."""
+
+    @abc.abstractmethod
+    def launch(
+        self, module: Module, grid: tuple[int, int, int], args: Sequence[Arg], stream: Stream, shared_bytes: int = 0
+    ) -> None:
+        """Queue a launch. ``grid`` counts blocks before ``kernel.coarsen``; ``args`` are one a kernel parameter."""
+
+    # -- order -------------------------------------------------------------------------------------------
+    @abc.abstractmethod
+    def stream(self) -> Stream: ...
+
+    @abc.abstractmethod
+    def synchronize(self) -> None:
+        """Wait for all streams; raises the first fault."""
+
+
+Element = Scalar | Struct

@@ -1,0 +1,140 @@
+"""Every operation of the IR: its operands, attributes, result and exact meaning.
+
+The meanings are the language's (rules 1 to 12): a target must give these results bit for bit where they
+are integers. The check device interprets exactly this table. Each row is
+``code: Spec(operands, result, attrs, regions, doc)``; the verifier reads the first four.
+
+Operand notation: T one scalar type shared by all operands so marked, I any integer, N any number,
+B bool, X the array's index type, A an array, V a variable slot, ``*`` zero or more of the last.
+Result notation: the same letters, ``-`` for none, ``=`` for "given by the builder".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    operands: str
+    result: str
+    attrs: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    doc: str = ""
+    pure: bool = False  # no effect, no fault: may be removed, duplicated or moved
+
+
+def _pure(operands: str, result: str, doc: str, attrs: tuple[str, ...] = ()) -> Spec:
+    return Spec(operands, result, attrs, (), doc, pure=True)
+
+
+TABLE: dict[str, Spec] = {
+    # ---- constants and identities -------------------------------------------------------------------
+    "const": _pure("", "=", "The Python bool, int or float in `value`; ints already in range.", ("value",)),
+    "thread_idx": _pure("", "=", "Position in the block along `axis` (0 is x, the fastest).", ("axis",)),
+    "block_idx": _pure("", "=", "Position of the block in the grid along `axis`.", ("axis",)),
+    "block_dim": _pure("", "=", "Threads a block along `axis`: kernel.block[axis].", ("axis",)),
+    "grid_dim": _pure("", "=", "Blocks in the grid along `axis`.", ("axis",)),
+    "global_idx": _pure("", "=", "block_idx * block_dim + thread_idx along `axis`; never wraps.", ("axis",)),
+    "dim": _pure("A", "X", "Extent of the array along `axis`.", ("axis",)),
+    # ---- arithmetic: both operands and the result have one type --------------------------------------
+    "add": _pure("TT", "T", "Integers wrap; floats are IEEE, contraction to FMA allowed."),
+    "sub": _pure("TT", "T", "As add."),
+    "mul": _pure("TT", "T", "As add; the full product modulo 2**bits."),
+    "div": _pure("TT", "T", "Floats only: IEEE division, correctly rounded for f32 and f64."),
+    "floordiv": Spec("TT", "T", doc="Python's //: floor. Integer division by zero faults and gives 0; "
+                     "min // -1 wraps to min. Floats: floor of the exact quotient, as Python's, "
+                     "x // 0.0 is x / 0.0. attr `check` as for load."),
+    "mod": Spec("TT", "T", doc="Python's %: the sign of the divisor. Integer x % 0 faults and gives 0. "
+                "Floats as Python's; x % 0.0 is NaN; x % inf is x when the signs agree, else inf. "
+                "attr `check` as for load."),
+    "neg": _pure("T", "T", "Integers wrap; for floats the sign bit flips."),
+    "abs": _pure("T", "T", "abs(min) wraps to min; for floats the sign bit clears."),
+    "min": _pure("TT", "T", "Floats: NaN if either is; -0.0 is below +0.0."),
+    "max": _pure("TT", "T", "Floats: NaN if either is; +0.0 is above -0.0."),
+    "fma": _pure("TTT", "T", "a * b + c with one rounding (floats)."),
+    # ---- bits --------------------------------------------------------------------------------------
+    "and": _pure("TT", "T", "Bitwise; on bools logical, both sides evaluated."),
+    "or": _pure("TT", "T", "As and."),
+    "xor": _pure("TT", "T", "As and."),
+    "not": _pure("T", "T", "Bitwise complement; on bools logical."),
+    "shl": _pure("TT", "T", "Left shift. The count is read as unsigned of its width: a count >= bits "
+                 "(a negative one included) gives 0."),
+    "shr": _pure("TT", "T", "Right shift, arithmetic for signed; a count >= bits gives 0 or the sign (0 or -1)."),
+    "popcount": _pure("T", "T", "Number of one bits (integers)."),
+    "clz": _pure("T", "T", "Leading zero bits; `bits` for 0."),
+    "ctz": _pure("T", "T", "Trailing zero bits; `bits` for 0."),
+    # ---- comparison and choice ---------------------------------------------------------------------
+    "eq": _pure("TT", "B", "NaN equals nothing."),
+    "ne": _pure("TT", "B", "True for NaN."),
+    "lt": _pure("TT", "B", "Signed, unsigned or float by type; False for NaN."),
+    "le": _pure("TT", "B", "As lt."),
+    "gt": _pure("TT", "B", "As lt."),
+    "ge": _pure("TT", "B", "As lt."),
+    "select": _pure("BTT", "T", "Second operand where the first is true, else the third."),
+    # ---- conversion ----------------------------------------------------------------------------------
+    "cast": _pure("N", "=", "Numeric conversion. int to int: modulo 2**bits. To bool: x != 0 (NaN is true). "
+                  "int to float: nearest even. float to int: toward zero, saturating, NaN gives 0. "
+                  "float to float: nearest even, f32 overflow to f16/bf16 gives inf. bool to number: 0 or 1."),
+    "bitcast": _pure("N", "=", "The same bits as another type of equal width."),
+    # ---- functions -----------------------------------------------------------------------------------
+    "math": _pure("T*", "=", "The function `fn` of gridwise.lang.math (declared there with its NumPy meaning "
+                  "and ulp bound): sqrt, exp, sin, floor, isnan, ... Operands and result floats of one type, "
+                  "or result bool for the predicates.", ("fn",)),
+    # ---- variables -----------------------------------------------------------------------------------
+    "var": Spec("", "V", ("name",), doc="A slot, only at the top of the kernel body; unspecified until set "
+                "(the frontend proves every get is preceded by a set)."),
+    "get": Spec("V", "=", doc="The slot's value now."),
+    "set": Spec("VT", "-", doc="Replace it."),
+    # ---- memory --------------------------------------------------------------------------------------
+    "shared": Spec("", "=", ("name",), doc="A block's array (ArrayType space shared), zero at the start of each "
+                   "block; only at the top of the body."),
+    "local": Spec("", "=", ("name",), doc="A thread's fixed array, zero at the start; only at the top of the body."),
+    "load": Spec("AX*", "=", ("check",), doc="Element at the indices. Each index must be in [0, dim): otherwise a "
+                 "DeviceIndexError fault and the value 0. attr `field` (tuple of ir.types.Field, outermost first) "
+                 "picks a scalar member of a struct element; for each Field with count an extra index operand "
+                 "follows the array's own indices, checked against count. "
+                 "attr `check`: 'inplace' (do the check), 'proved' (cannot fail), "
+                 "'launch' (holds if the kernel's launch conditions do), 'unsafe' (author's word)."),
+    "store": Spec("AX*T", "-", ("check",), doc="As load; the value is the last operand. Out of range: the fault, no store."),
+    "atomic": Spec("AX*T", "T", ("fn", "order", "scope", "check"), doc="Read-modify-write, returns the old value. "
+                   "`fn`: add sub min max and or xor exchange compare_exchange (operands expected, desired). "
+                   "`order`: relaxed acquire release acq_rel; `scope`: block device. Float add/min/max/exchange too: "
+                   "float min and max order -0.0 below 0.0, NaN operands ignored."),
+    "barrier": Spec("", "-", doc="All threads of the block arrive; shared and global writes before it are seen after it."),
+    # ---- subgroups -----------------------------------------------------------------------------------
+    "subgroup": Spec("T*", "=", ("fn",), doc="`fn`: size lane shuffle shuffle_xor shuffle_up shuffle_down broadcast "
+                     "ballot any all reduce_add reduce_min reduce_max reduce_and reduce_or reduce_xor reduce_mul "
+                     "scan_add (inclusive) scan_exclusive_add. Lanes of inactive threads are left out; a shuffle from "
+                     "a lane outside the subgroup gives the thread's own value."),
+    # ---- control -------------------------------------------------------------------------------------
+    "if": Spec("B", "-", regions=("then", "orelse")),
+    "for": Spec("XXX", "-", ("unroll",), ("body", "orelse"), doc="Python's `for i in range(start, stop, step)`; the "
+                "operands have one integer type; body.args[0] is i. No overflow: the trip count is exact. A zero step "
+                "never reaches here. `orelse` runs if no break. attr unroll: None or a factor (0 = fully)."),
+    "while": Spec("", "-", (), ("cond", "body", "orelse"), doc="cond ends in `yield` of a bool."),
+    "yield": Spec("B", "-"),
+    "break": Spec("", "-", doc="Of the innermost loop."),
+    "continue": Spec("", "-", doc="Of the innermost loop."),
+    "return": Spec("", "-", doc="This thread is done."),
+    "scope": Spec("", "-", ("id",), ("body",), doc="An inlined function's body: `leave` with its id continues after it."),
+    "leave": Spec("", "-", ("id",)),
+    # ---- faults, facts and output --------------------------------------------------------------------
+    "assert": Spec("B", "-", ("message",), doc="DeviceAssertionError fault if false; the thread goes on."),
+    "assume": Spec("B", "-", doc="A fact the launch has checked (from requires=) or a witness carries; for analysis only."),
+    "print": Spec("N*", "-", ("parts",), doc="`parts`: strings and (operand number, format spec) pairs; one line a call."),
+    # ---- made by passes only -------------------------------------------------------------------------
+    "fault": Spec("BX*", "-", ("kind", "site"), doc="Record fault `site` if the operand is true: see devices/faults.py. "
+                  "Further operands: index and length. `kind`: index zero_division assertion."),
+    "vload": Spec("AX", "=", (), doc="`lanes` consecutive elements of a contiguous rank-1 array from an index that is "
+                  "a multiple of lanes, in range; result VectorType."),
+    "vstore": Spec("AXT", "-", (), doc="The mirror of vload."),
+    "lane": _pure("T", "=", "Element `index` of a vector.", ("index",)),
+    "pack": _pure("T*", "=", "A vector of its operands."),
+}
+
+ARITHMETIC = frozenset("add sub mul div floordiv mod min max".split())
+COMPARISON = frozenset("eq ne lt le gt ge".split())
+BITWISE = frozenset("and or xor shl shr".split())
+MEMORY = frozenset("load store atomic".split())
+TERMINATORS = frozenset("break continue return leave yield".split())
