@@ -86,7 +86,8 @@ class Builder:
     # -- variables and memory ----------------------------------------------------------------------------
     def _at_top(self, code: str, result: Any, name: str) -> Value:
         op = Op(code, (), {"name": name}, None, result, self.loc, name)
-        at = next((n for n, o in enumerate(self.top.ops) if o.code not in ("var", "shared", "local")), len(self.top.ops))
+        slots = ("var", "shared", "local")
+        at = next((n for n, o in enumerate(self.top.ops) if o.code not in slots), len(self.top.ops))
         self.top.ops.insert(at, op)
         assert op.result is not None
         return op.result

@@ -96,12 +96,14 @@ TABLE: dict[str, Spec] = {
                  "follows the array's own indices, checked against count. "
                  "attr `check`: 'inplace' (do the check), 'proved' (cannot fail), "
                  "'launch' (holds if the kernel's launch conditions do), 'unsafe' (author's word)."),
-    "store": Spec("AX*T", "-", ("check",), doc="As load; the value is the last operand. Out of range: the fault, no store."),
+    "store": Spec("AX*T", "-", ("check",), doc="As load; the value is the last operand. Out of range: the fault, "
+                  "no store."),
     "atomic": Spec("AX*T", "T", ("fn", "order", "scope", "check"), doc="Read-modify-write, returns the old value. "
                    "`fn`: add sub min max and or xor exchange compare_exchange (operands expected, desired). "
                    "`order`: relaxed acquire release acq_rel; `scope`: block device. Float add/min/max/exchange too: "
                    "float min and max order -0.0 below 0.0, NaN operands ignored."),
-    "barrier": Spec("", "-", doc="All threads of the block arrive; shared and global writes before it are seen after it."),
+    "barrier": Spec("", "-", doc="All threads of the block arrive; shared and global writes before it are seen "
+                    "after it."),
     # ---- subgroups -----------------------------------------------------------------------------------
     "subgroup": Spec("T*", "=", ("fn",), doc="`fn`: size lane shuffle shuffle_xor shuffle_up shuffle_down broadcast "
                      "ballot any all reduce_add reduce_min reduce_max reduce_and reduce_or reduce_xor reduce_mul "
@@ -117,14 +119,18 @@ TABLE: dict[str, Spec] = {
     "break": Spec("", "-", doc="Of the innermost loop."),
     "continue": Spec("", "-", doc="Of the innermost loop."),
     "return": Spec("", "-", doc="This thread is done."),
-    "scope": Spec("", "-", ("id",), ("body",), doc="An inlined function's body: `leave` with its id continues after it."),
+    "scope": Spec("", "-", ("id",), ("body",), doc="An inlined function's body: `leave` with its id "
+                  "continues after it."),
     "leave": Spec("", "-", ("id",)),
     # ---- faults, facts and output --------------------------------------------------------------------
     "assert": Spec("B", "-", ("message",), doc="DeviceAssertionError fault if false; the thread goes on."),
-    "assume": Spec("B", "-", doc="A fact the launch has checked (from requires=) or a witness carries; for analysis only."),
-    "print": Spec("N*", "-", ("parts",), doc="`parts`: strings and (operand number, format spec) pairs; one line a call."),
+    "assume": Spec("B", "-", doc="A fact the launch has checked (from requires=) or a witness carries; for analysis "
+                   "only."),
+    "print": Spec("N*", "-", ("parts",), doc="`parts`: strings and (operand number, format spec) pairs; one "
+                  "line a call."),
     # ---- made by passes only -------------------------------------------------------------------------
-    "fault": Spec("BX*", "-", ("kind", "site"), doc="Record fault `site` if the operand is true: see devices/faults.py. "
+    "fault": Spec("BX*", "-", ("kind", "site"), doc="Record fault `site` if the operand is true: see "
+                  "devices/faults.py. "
                   "Further operands: index and length. `kind`: index zero_division assertion."),
     "vload": Spec("AX", "=", (), doc="`lanes` consecutive elements of a contiguous rank-1 array from an index that is "
                   "a multiple of lanes, in range; result VectorType."),

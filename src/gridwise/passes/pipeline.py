@@ -1,0 +1,46 @@
+"""The passes, in order.
+
+``analyse`` is the same for every target: it refuses what the language refuses and settles every check.
+``lower`` turns the result into what a target's emitter takes.
+"""
+
+from __future__ import annotations
+
+from gridwise.analysis.bounds import settle_bounds
+from gridwise.analysis.disjoint import check_disjoint
+from gridwise.analysis.uniformity import check_uniformity
+
+from gridwise.ir import Kernel, verify
+from gridwise.ir.rewrite import clone
+
+from .expand_math import expand_math
+from .lower_checks import lower_checks
+from .simplify import simplify
+from .vectorise import vectorise
+
+GPU_TARGETS = ("ptx", "wgsl")
+
+
+def analyse(kernel: Kernel) -> Kernel:
+    """Prove it safe or refuse it. Raises DivergenceError, RaceError, UnprovedError."""
+    verify(kernel)
+    simplify(kernel)
+    check_uniformity(kernel)  # barriers and subgroup operations only where all threads arrive
+    check_disjoint(kernel)  # no element touched by two threads between barriers
+    settle_bounds(kernel)  # every access: proved, settled at launch, or checked in place
+    return verify(kernel)
+
+
+def lower(kernel: Kernel, target: str, *, trust_launch: bool = True, vector: bool = True) -> Kernel:
+    """A copy of an analysed kernel, ready for ``target``'s emitter.
+
+    ``trust_launch``: ``kernel.conditions`` hold for the launches it will see. ``vector``: its arrays are
+    aligned to 16 bytes, so that a thread may handle several elements at once.
+    """
+    k = clone(kernel)
+    expand_math(k)  # transcendental functions to arithmetic: the same on every target
+    if vector and target in GPU_TARGETS:
+        vectorise(k, trust_launch)  # four elements a thread where the kernel allows it
+    lower_checks(k, trust_launch)  # faults become explicit; what is left cannot fail
+    simplify(k)
+    return verify(k)
