@@ -13,6 +13,7 @@ from gridwise.analysis.uniformity import check_uniformity
 from gridwise.ir import Kernel, verify
 from gridwise.ir.rewrite import clone
 
+from .cse import cse
 from .expand_math import expand_math
 from .lower_checks import lower_checks
 from .simplify import simplify
@@ -25,6 +26,7 @@ def analyse(kernel: Kernel) -> Kernel:
     """Prove it safe or refuse it. Raises DivergenceError, RaceError, UnprovedError."""
     verify(kernel)
     simplify(kernel)
+    cse(kernel)
     check_uniformity(kernel)  # barriers and subgroup operations only where all threads arrive
     check_disjoint(kernel)  # no element touched by two threads between barriers
     settle_bounds(kernel)  # every access: proved, settled at launch, or checked in place
@@ -43,4 +45,5 @@ def lower(kernel: Kernel, target: str, *, trust_launch: bool = True, vector: boo
         vectorise(k, trust_launch)  # four elements a thread where the kernel allows it
     lower_checks(k, trust_launch)  # faults become explicit; what is left cannot fail
     simplify(k)
+    cse(k)
     return verify(k)
