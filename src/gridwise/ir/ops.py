@@ -78,8 +78,9 @@ TABLE: dict[str, Spec] = {
                   "float to float: nearest even, f32 overflow to f16/bf16 gives inf. bool to number: 0 or 1."),
     "bitcast": _pure("N", "=", "The same bits as another type of equal width."),
     # ---- functions -----------------------------------------------------------------------------------
-    "math": _pure("T*", "=", "The function `fn` of gridwise.lang.math (declared there with its NumPy meaning "
-                  "and ulp bound): sqrt, exp, sin, floor, isnan, ... Operands and result floats of one type, "
+    "math": _pure("N*", "=", "The function `fn` of gridwise.lang.math (declared there with its NumPy meaning "
+                  "and ulp bound): sqrt, exp, sin, floor, isnan, ... Operands and result of one float type "
+                  "(ldexp: the second is i32; clamp and sign: integers too), "
                   "or result bool for the predicates.", ("fn",)),
     # ---- variables -----------------------------------------------------------------------------------
     "var": Spec("", "V", ("name",), doc="A slot, only at the top of the kernel body; unspecified until set "
