@@ -1,0 +1,56 @@
+"""LLVM IR text to PTX text, with the NVPTX back end that llvmlite carries. The driver turns PTX into machine code."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+from .capabilities import architecture
+
+TRIPLE = "nvptx64-nvidia-cuda"
+_LOCK = threading.Lock()  # LLVM's global context is not safe for two compilations at once
+
+
+@functools.cache
+def _binding() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm
+
+
+@functools.cache
+def _machine(capability: tuple[int, int], driver: int) -> Any:
+    llvm = _binding()
+    arch, version = architecture(capability, driver, llvm.llvm_version_info[0])
+    target = llvm.Target.from_triple(TRIPLE)
+    return target.create_target_machine(cpu=f"sm_{arch}", features=f"+ptx{version}", opt=3)
+
+
+def optimise(text: str, capability: tuple[int, int] = (9, 0), driver: int = 13000) -> Any:
+    """Parse, verify and optimise LLVM IR; an llvmlite module. The caller holds no lock."""
+    llvm = _binding()
+    machine = _machine(capability, driver)
+    module = llvm.parse_assembly(text)
+    module.triple = TRIPLE
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    # The loop vectoriser is for CPUs; here threads are the lanes, and adjacent accesses are merged by SLP.
+    options.loop_vectorization = False
+    options.slp_vectorization = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def compile(text: str, capability: tuple[int, int] = (9, 0), driver: int = 13000) -> tuple[str, str]:
+    """(optimised LLVM IR, PTX) for a device of ``capability`` under a driver of CUDA version ``driver``.
+
+    Raises RuntimeError if the IR is not valid: that is a bug of the emitter, never of a kernel's author.
+    """
+    with _LOCK:
+        module = optimise(text, capability, driver)
+        return str(module), str(_machine(capability, driver).emit_assembly(module))
