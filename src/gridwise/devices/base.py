@@ -17,6 +17,10 @@ from gridwise.ir.core import Kernel
 from gridwise.ir.types import Scalar, Struct
 from gridwise.lang.target import Cap
 
+from .array import Array, from_host, make
+from .memory import ArrayArg as ArrayArg
+from .memory import Buffer as Buffer
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -29,29 +33,6 @@ class Limits:
     subgroup_sizes: tuple[int, ...]
     max_buffer_bytes: int
     max_arrays: int = 1 << 30  # array parameters of one kernel
-
-
-class Buffer:
-    """Device memory: ``handle`` is the device's own object, ``address`` a raw pointer where it has one.
-
-    The device subclass frees it when the last reference goes, in stream order.
-    """
-
-    __slots__ = ("__weakref__", "address", "freed", "handle", "nbytes", "owner")
-
-    def __init__(self, handle: Any, nbytes: int, address: int = 0, owner: Any = None):
-        self.handle, self.nbytes, self.address, self.owner = handle, nbytes, address, owner
-        self.freed = False
-
-
-@dataclass
-class ArrayArg:
-    """An array argument, bound: element 0 lies ``offset`` bytes into ``buffer``; strides in elements."""
-
-    buffer: Buffer
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
 
 
 Arg = ArrayArg | int | float | bool
@@ -137,6 +118,35 @@ class Device(abc.ABC):
     @abc.abstractmethod
     def fill(self, buffer: Buffer, offset: int, nbytes: int, byte: int, stream: Stream) -> None:
         """Set every byte."""
+
+    # -- arrays ------------------------------------------------------------------------------------------
+    def array(self, source: Any, dtype: Any = None, *, stream: Stream | None = None, blocking: bool = True) -> Array:
+        """A copy here of a NumPy array, a nested sequence or an array on any device.
+
+        ``dtype`` converts on the host first. ``blocking=False`` leaves the copy queued: ``source`` must stay
+        unchanged until the stream is synchronised.
+        """
+        return from_host(self, source, dtype, stream, blocking)
+
+    def empty(self, shape: int | Sequence[int], dtype: Any) -> Array:
+        """Uninitialised; ``dtype`` is a scalar of the language, a ``@gw.struct`` or a NumPy dtype."""
+        return make(self, shape, dtype)
+
+    def zeros(self, shape: int | Sequence[int], dtype: Any) -> Array:
+        """Every element 0."""
+        out = make(self, shape, dtype)
+        self.fill(out.buffer, 0, out.nbytes, 0, self.default_stream)
+        out.buffer.writer = self.default_stream
+        return out
+
+    def full(self, shape: int | Sequence[int], value: Any, dtype: Any) -> Array:
+        """Every element ``value``."""
+        out = make(self, shape, dtype)
+        out.fill(value)
+        return out
+
+    def __repr__(self) -> str:
+        return f"<device {self.name}: {self.description}>"
 
     # -- code --------------------------------------------------------------------------------------------
     @abc.abstractmethod
