@@ -160,6 +160,17 @@ class Kernel:
     sites: list[Site] = field(default_factory=list)  # filled by passes/lower_checks
     conditions: list[Condition] = field(default_factory=list)  # filled by analysis/bounds
     coarsen: int = 1  # elements a thread handles along x, set by passes/vectorise: the grid shrinks by it
+    guard: tuple[int, ...] = ()  # of a coarsened kernel: slots whose least value ends the elements it handles
+
+    def covers(self, grid_x: int, slots: Sequence[int]) -> bool:
+        """Whether this coarsened kernel does exactly what ``grid_x`` blocks of the plain one would do.
+
+        A grid that is no multiple of ``coarsen`` is rounded up: that adds no element if it already reached the
+        last one. Where this is false the launch takes the kernel lowered with ``vector=False``.
+        """
+        if self.coarsen == 1 or grid_x % self.coarsen == 0:
+            return True
+        return grid_x * self.block[0] >= min(slots[n] for n in self.guard)
 
     def slots(self) -> list[Slot]:
         """The machine arguments, in order (see ``Slot``)."""
