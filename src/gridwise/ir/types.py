@@ -101,6 +101,15 @@ def from_dtype(dtype: np.dtype | type | str) -> Scalar | None:
     return None
 
 
+def extent_limit(index: Scalar) -> int:
+    """The largest array extent, and the most threads along an axis of the grid, of a kernel with this index type.
+
+    2**30 for I32, 2**62 for I64: the launch specialises to I64 above it. With a bit to spare, the sum of an index
+    and a stride of the grid cannot wrap, so that common loops need no wider arithmetic to be proved safe.
+    """
+    return 1 << (index.bits - 2)
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """One member of a struct in memory. ``count`` > 0 makes it a fixed array of that many elements."""
