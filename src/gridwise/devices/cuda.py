@@ -201,7 +201,7 @@ class CudaDevice(Device):
         from gridwise.targets.ptx.emit import emit
 
         self.enter()
-        emitted = emit(kernel)
+        emitted = emit(kernel, self.capability)
         llvm, ptx = compile(emitted.llvm, self.capability, self.driver_version)
         tag = len(self._kernels)
         self._kernels.append(kernel)

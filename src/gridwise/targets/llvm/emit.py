@@ -14,7 +14,7 @@ from gridwise.ir.core import Slot
 from gridwise.ir.types import BOOL, I64, ArrayType, Scalar, VarType, VectorType
 
 from .arith import Arith
-from .text import Function, Module, identifier, splat, vector
+from .text import Function, Module, identifier, memory_text, splat, vector
 
 
 @dataclass
@@ -63,7 +63,7 @@ class ThreadEmitter:
     def slot_type(self, slot: Slot) -> str:
         if slot.type is None:
             return self.pointer_type("global")
-        return "i8" if slot.type == BOOL else self.arith_class.scalar(slot.type)
+        return memory_text(slot.type)
 
     def slot_attributes(self, slot: Slot) -> str:
         """Parameter attributes, each followed by a space. A mutable array never overlaps another argument."""
@@ -435,7 +435,7 @@ class ThreadEmitter:
         self.targets.pop()
         f.block(again)
         # The step past the last trip may wrap; that value is never used.
-        f.do(f"store {ty} {f.value(f'add nsw {ty} {self.values[index]}, {step}')}, ptr {place}")
+        f.do(f"store {ty} {f.value(f'add {ty} {self.values[index]}, {step}')}, ptr {place}")
         n = f.value(f"add nuw {ty} {f.value(f'load {ty}, ptr {counter}', 'trip')}, 1")
         f.do(f"store {ty} {n}, ptr {counter}")
         more = f.value(f"icmp ult {ty} {n}, {trips}")

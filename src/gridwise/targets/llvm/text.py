@@ -52,6 +52,7 @@ class Module:
     def __init__(self, triple: str, datalayout: str, debug: bool = True):
         self.triple, self.datalayout = triple, datalayout
         self.debug = debug
+        self.debug_kind = "LineTablesOnly"  # what the compile unit of a described function asks for
         self.declarations: dict[str, str] = {}
         self.globals: list[str] = []
         self.functions: list[Function] = []
@@ -172,7 +173,7 @@ class Function:
             return
         unit = m.node(
             f'!DICompileUnit(language: DW_LANG_C99, file: {self._file(loc.file)}, producer: "gridwise", '
-            "isOptimized: true, runtimeVersion: 0, emissionKind: LineTablesOnly)",
+            f"isOptimized: true, runtimeVersion: 0, emissionKind: {m.debug_kind})",
             distinct=True,
         )
         types = m.node("!DISubroutineType(types: null)")

@@ -12,9 +12,9 @@ from gridwise.lang.target import Cap
 # Independent thread scheduling (the fault lock needs it), shfl/vote/match ``.sync``, f16 arithmetic: sm_70.
 OLDEST = (7, 0)
 SUBGROUP = 32  # threads of a warp, on every compute capability
+SHARED_ALIGN = 16  # bytes: the widest access of one thread
 STATIC_SHARED = 48 * 1024  # bytes of statically declared shared memory a block; more must be dynamic
 MAX_BLOCK = 1024  # threads a block
-VECTOR_BYTES = 16  # widest load or store of one thread
 
 # The PTX version each architecture first appears in (PTX ISA, "Release Notes"), times ten.
 ARCHITECTURES: dict[int, int] = {

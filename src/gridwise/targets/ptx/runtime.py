@@ -1,52 +1,96 @@
-"""What a kernel calls to report a failed check: text of LLVM functions, added to a module that needs them.
+"""What a kernel calls to report a failed check or to print: text of LLVM functions, for modules that need them.
 
-Layout of the fault buffer: ``devices/faults.py``; who takes it on a stream: ``devices/cuda_stream.py``. The lock is
-taken and released inside one iteration of the loop, so that threads of a warp never wait for each other.
+Layout of the fault buffer: ``devices/faults.py``; who takes it on a stream: ``devices/cuda_stream.py``; layout of the
+print buffer: ``devices/printing.py``. The fault lock is taken and released inside one iteration of a loop, so that
+threads of a warp never wait for each other.
 """
 
 from __future__ import annotations
 
+from gridwise.targets.llvm.text import Module
+
 HEADER, RECORD, SLOTS = 8, 8, 32  # of devices/faults.py, which this layer may not import
+PRINT_HEADER, PRINT_CAPACITY, PRINT_PREFIX = 4, 1 << 18, 5  # of devices/printing.py
 
-FAULT = "gridwise_fault"
+FAULT, THREAD, CLAIM = "gridwise_fault", "gridwise_thread", "gridwise_print_claim"
 
 
-def linear_thread(block: tuple[int, int, int], coarsen: int) -> str:
-    """LLVM instructions that compute %thread, the linear global thread id (saturated at 2**32 - 2), %gx and %gy."""
-    axes = []
-    for n, axis in enumerate("xyz"):
-        size = block[n] * (coarsen if n == 0 else 1)
-        first = f"  %t{axis}.c = mul i32 %t{axis}.s, {coarsen if n == 0 else 1}"
-        axes.append(
-            f"  %t{axis}.s = call i32 @llvm.nvvm.read.ptx.sreg.tid.{axis}()\n"
-            f"  %b{axis}.s = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.{axis}()\n{first}\n"
-            f"  %t{axis} = zext i32 %t{axis}.c to i64\n  %b{axis} = zext i32 %b{axis}.s to i64\n"
-            f"  %o{axis} = mul i64 %b{axis}, {size}\n  %{axis} = add i64 %o{axis}, %t{axis}"
-        )
-    return "\n".join(axes) + f"""
+def functions(module: Module, block: tuple[int, int, int], faults: bool, prints: bool) -> str:
+    """The functions that a kernel of this block needs; what they call is declared in ``module``."""
+    if not (faults or prints):
+        return ""
+    for register in ("tid", "ctaid", "nctaid"):
+        for axis in "xyz":
+            module.declare(f"llvm.nvvm.read.ptx.sreg.{register}.{axis}", "i32 {}()")
+    return _thread(block) + (_fault() if faults else "") + (_claim() if prints else "")
+
+
+def _thread(block: tuple[int, int, int]) -> str:
+    """``i32 gridwise_thread()``: the linear global thread id, saturated at 2**32 - 2."""
+    place = "\n".join(
+        f"""  %t{a}.s = call i32 @llvm.nvvm.read.ptx.sreg.tid.{a}()
+  %b{a}.s = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.{a}()
+  %t{a} = zext i32 %t{a}.s to i64
+  %b{a} = zext i32 %b{a}.s to i64
+  %o{a} = mul i64 %b{a}, {n}
+  %{a} = add i64 %o{a}, %t{a}"""
+        for a, n in zip("xyz", block, strict=True)
+    )
+    return f"""
+define internal i32 @{THREAD}() nounwind {{
+{place}
   %gx.s = call i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()
-  %gy = call i32 @llvm.nvvm.read.ptx.sreg.nctaid.y()
-  %gx = mul i32 %gx.s, {coarsen}
-  %gx.w = zext i32 %gx to i64
-  %gy.w = zext i32 %gy to i64
-  %width = mul i64 %gx.w, {block[0]}
-  %height = mul i64 %gy.w, {block[1]}
-  %zh = mul i64 %z, %height
-  %zhy = add i64 %zh, %y
-  %row = mul i64 %zhy, %width
-  %id = add i64 %row, %x
-  %small = icmp ult i64 %id, 4294967294
-  %id.c = select i1 %small, i64 %id, i64 4294967294
-  %thread = trunc i64 %id.c to i32"""
+  %gy.s = call i32 @llvm.nvvm.read.ptx.sreg.nctaid.y()
+  %gx = zext i32 %gx.s to i64
+  %gy = zext i32 %gy.s to i64
+  %width = mul i64 %gx, {block[0]}
+  %height = mul i64 %gy, {block[1]}
+  %planes = mul i64 %z, %height
+  %rows = add i64 %planes, %y
+  %before = mul i64 %rows, %width
+  %id = add i64 %before, %x
+  %fits = icmp ult i64 %id, 4294967294
+  %most = select i1 %fits, i64 %id, i64 4294967294
+  %thread = trunc i64 %most to i32
+  ret i32 %thread
+}}
+"""
 
 
-SREGS = "\n".join(
-    f"declare i32 @llvm.nvvm.read.ptx.sreg.{r}.{axis}()" for r in ("tid", "ctaid", "nctaid") for axis in "xyz"
-)
+def _claim() -> str:
+    """``i32 gridwise_print_claim(buffer, words)``: where a record may be written, or 0 if the buffer is full."""
+    return f"""
+define internal i32 @{CLAIM}(ptr addrspace(1) %buffer, i32 %words) nounwind {{
+entry:
+  %lost.p = getelementptr i32, ptr addrspace(1) %buffer, i64 1
+  %now = load atomic i32, ptr addrspace(1) %buffer syncscope("device") monotonic, align 4
+  %room = icmp ult i32 %now, {PRINT_CAPACITY}
+  br i1 %room, label %claim, label %lost
+claim:
+  %at = atomicrmw add ptr addrspace(1) %buffer, i32 %words syncscope("device") monotonic
+  %end = add i32 %at, %words
+  %fits = icmp ule i32 %end, {PRINT_CAPACITY}
+  %place = add i32 %at, {PRINT_HEADER}
+  br i1 %fits, label %done, label %over
+over:
+  %inside = icmp ult i32 %at, {PRINT_CAPACITY}
+  br i1 %inside, label %mark, label %lost
+mark:
+  %mark.p = getelementptr i32, ptr addrspace(1) %buffer, i32 %place
+  store i32 0, ptr addrspace(1) %mark.p, align 4
+  br label %lost
+lost:
+  %before = atomicrmw add ptr addrspace(1) %lost.p, i32 1 syncscope("device") monotonic
+  br label %done
+done:
+  %result = phi i32 [ %place, %claim ], [ 0, %lost ]
+  ret i32 %result
+}}
+"""
 
 
-def fault_function(block: tuple[int, int, int], coarsen: int) -> str:
-    """``@gridwise_fault(buffer, tag, site, index, length)``: record a fault unless an earlier one stands."""
+def _fault() -> str:
+    """``void gridwise_fault(buffer, tag, site, index, length)``: record a fault unless an earlier one stands."""
     word = lambda name, n: f"  %{name} = getelementptr i32, ptr addrspace(1) %buffer, i64 {n}"  # noqa: E731
     fields = ["%thread", "%site", "%index.lo", "%index.hi", "%length.lo", "%length.hi", "%gx", "%gy"]
     stores = "\n".join(
@@ -54,9 +98,12 @@ def fault_function(block: tuple[int, int, int], coarsen: int) -> str:
         f"  store volatile i32 {value}, ptr addrspace(1) %r{n}"
         for n, value in enumerate(fields)
     )
-    return f"""define internal void @{FAULT}(ptr addrspace(1) %buffer, i32 %tag, i32 %site, i64 %index, i64 %length) noinline cold nounwind {{
+    return f"""
+define internal void @{FAULT}(ptr addrspace(1) %buffer, i32 %tag, i32 %site, i64 %index, i64 %length) noinline cold nounwind {{
 entry:
-{linear_thread(block, coarsen)}
+  %thread = call i32 @{THREAD}()
+  %gx = call i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()
+  %gy = call i32 @llvm.nvvm.read.ptx.sreg.nctaid.y()
 {word("best.p", 0)}
 {word("lock.p", 1)}
 {word("owner.p", 2)}
