@@ -4,8 +4,9 @@ Every launch of a kernel that has fault sites gets a fault buffer of ``WORDS`` u
 
     word 0          the smallest linear global thread id that faulted (EMPTY if none)
     word 1          a lock, for targets that can spin
+    words 2 to 7    the device's own
     from HEADER     SLOTS records of RECORD words:
-                    thread, site, index low, index high, length low, length high, grid-x, unused
+                    thread, site, index low, index high, length low, length high, grid-x, grid-y
 
 A thread records only its first fault: it lowers word 0 with an atomic minimum and, if it was the smaller,
 fills record ``thread % SLOTS``. The host takes the record whose thread is word 0; ids above 2^32-2 saturate.
@@ -73,5 +74,5 @@ def decode(words: np.ndarray, kernel: Kernel, grid: tuple[int, int, int]) -> Dev
     if int(record[0]) != thread:  # a faster thread's record was overwritten: the place is lost, the fact is not
         site = kernel.sites[int(record[1])] if int(record[1]) < len(kernel.sites) else kernel.sites[0]
         return fault(kernel, site, xyz)
-    pair = lambda n: int(np.int64(int(record[n]) | int(record[n + 1]) << 32))  # noqa: E731
+    pair = lambda n: int(record[n : n + 2].view(np.int64)[0])  # noqa: E731
     return fault(kernel, kernel.sites[int(record[1])], xyz, pair(2), pair(4))
