@@ -163,6 +163,13 @@ def _fma(type: Scalar) -> Function:
     return fma
 
 
+def _float_floordiv(a: Array, b: Array) -> Array:
+    """NumPy follows Python here, zero and infinite divisors included; f32 by way of f64, so that it is exact."""
+    if a.dtype == np.float64:
+        return np.asarray(np.floor_divide(a, b))
+    return np.floor_divide(a.astype(np.float64), b.astype(np.float64)).astype(np.float32)
+
+
 def _narrow(f: Function, type: Scalar) -> Function:
     """``f`` computed in f32 and rounded to a 16-bit (or 8-bit) float."""
 
@@ -207,7 +214,7 @@ _FLOAT: dict[str, Function] = {
     "sub": np.subtract,
     "mul": np.multiply,
     "div": np.divide,
-    "floordiv": np.floor_divide,  # NumPy follows Python here, zero and infinite divisors included
+    "floordiv": _float_floordiv,
     "mod": np.remainder,
     "min": _float_min,
     "max": _float_max,

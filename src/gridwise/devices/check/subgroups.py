@@ -57,7 +57,7 @@ class Subgroups:
             "shuffle_down": own + offset,
         }[fn]
         inside = (lane >= 0) & (lane < self.size)
-        inside &= np.take_along_axis(self.rows(active, False), np.where(inside, lane, 0), axis=1)
+        inside = inside & np.take_along_axis(self.rows(active, False), np.where(inside, lane, 0), axis=1)
         lane = np.where(inside, lane, own)
         return self.lanes(np.take_along_axis(rows, lane, axis=1))
 
@@ -87,11 +87,12 @@ class Subgroups:
         f = function("add", type)
         rows, on = self.rows(value, value.dtype.type(0)), self.rows(active, False)
         total = np.full(rows.shape[0], identity("add", type), rows.dtype)
-        out = np.empty_like(rows)
+        out = np.zeros_like(rows)  # nothing before: +0
+        begun = np.zeros(rows.shape[0], np.bool_)
         for lane in range(self.size):
             after = np.where(on[:, lane], f(total, rows[:, lane]), total)
-            out[:, lane] = after if inclusive else total
-            total = after
+            out[:, lane] = after if inclusive else np.where(begun, total, out[:, lane])
+            total, begun = after, begun | on[:, lane]
         return self.lanes(out)
 
 
