@@ -70,6 +70,7 @@ class Summary:
     divisions: list[Division] = field(default_factory=list)
     values: dict[Value, Term] = field(default_factory=dict)
     inputs: list[Term] = field(default_factory=list)  # the position of a thread: parts that can differ are leaves
+    given: list[Term] = field(default_factory=list)  # conditions that hold everywhere
     barriers: bool = False
 
     def dim(self, array: Value, axis: int) -> Term:
@@ -151,7 +152,8 @@ class Executor:
             self.bid.append(bid)
             self.gdim.append(gdim)
             if blocks > 1:
-                self.out.base.add(t.make("lt", BOOL, bid, gdim))
+                self.out.given.append(t.make("lt", BOOL, bid, gdim))
+                self.out.base.add(self.out.given[-1])
         self.out.inputs = [*self.tid, *self.bid]
         for p in k.params:
             if isinstance(p.type, Scalar):
