@@ -5,11 +5,14 @@ Names: ``cuda`` is ``cuda:0``. All devices share their primary contexts with oth
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import itertools
 import os
 import re
 import weakref
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,7 @@ from gridwise.targets.ptx import capabilities
 
 from . import order
 from .base import Arg, Device, Limits, Module, Stream
-from .cuda_driver import FORKED, Context, CudaError, attribute, call, driver, error, out_of_memory, usable, version
+from .cuda_driver import Context, CudaError, attribute, call, driver, error, out_of_memory, release, usable, version
 from .cuda_module import CudaModule
 from .cuda_stream import CudaStream
 from .memory import Buffer
@@ -39,10 +42,9 @@ class CudaBuffer(Buffer):
 
     def __del__(self) -> None:
         if not self.freed and usable():
-            try:
+            # The context may be lost, or the interpreter being taken down: then nothing is left to free.
+            with contextlib.suppress(DeviceError, TypeError, AttributeError):
                 self.device.free(self)
-            except (DeviceError, TypeError, AttributeError):
-                pass  # the context is lost, or the interpreter is being taken down: nothing is left to free
 
 
 class CudaDevice(Device):
@@ -60,7 +62,7 @@ class CudaDevice(Device):
         self.context = Context(ordinal)
         self.enter = self.context.enter
         self.enter()
-        ask = lambda name: attribute(ordinal, name)  # noqa: E731
+        ask = partial(attribute, ordinal)
         self.capability = (ask("COMPUTE_CAPABILITY_MAJOR"), ask("COMPUTE_CAPABILITY_MINOR"))
         self.multiprocessors = ask("MULTIPROCESSOR_COUNT")
         self.driver_version = version()
@@ -139,14 +141,12 @@ class CudaDevice(Device):
 
     def pinned(self, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
         """Page-locked host memory as a NumPy array: copies from and to it overlap with work on the device."""
-        import ctypes
-
         self.enter()
         dt = np.dtype(dtype)
         count = int(np.prod(shape, dtype=np.int64))
         address = int(call("cuMemHostAlloc", max(1, count * dt.itemsize), 1))  # 1: usable from every context
         block = (ctypes.c_char * (count * dt.itemsize)).from_address(address)
-        weakref.finalize(block, _free_pinned, address, self.enter).atexit = False
+        weakref.finalize(block, release, self.enter, ("cuMemFreeHost", address)).atexit = False
         return np.frombuffer(block, dt, count).reshape(shape)
 
     def memory(self) -> tuple[int, int]:
@@ -260,12 +260,6 @@ class CudaDevice(Device):
             stream.finished()
 
 
-def _free_pinned(address: int, enter: Any) -> None:
-    if usable():
-        enter()
-        call("cuMemFreeHost", address)
-
-
 def find() -> list[str]:
     """Names of the CUDA devices on this machine; empty without a driver or the bindings."""
     try:
@@ -279,11 +273,10 @@ def open(name: str) -> CudaDevice:
     match = re.fullmatch(r"cuda(?::(\d+))?", name)
     if match is None:
         raise DeviceUnavailableError(f"{name!r} is not a CUDA device\n  help: write 'cuda' or 'cuda:0'")
-    if not usable():
-        raise DeviceUnavailableError(FORKED)
     ordinal = int(match[1] or 0)
     count = int(call("cuDeviceGetCount"))
     if ordinal >= count:
-        hidden = f" (CUDA_VISIBLE_DEVICES={os.environ['CUDA_VISIBLE_DEVICES']!r})" if "CUDA_VISIBLE_DEVICES" in os.environ else ""
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        hidden = f" (CUDA_VISIBLE_DEVICES={visible!r})" if visible is not None else ""
         raise DeviceUnavailableError(f"there is no {name}: the driver shows {count} device(s){hidden}")
     return CudaDevice(ordinal)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from gridwise.lang.errors import DeviceError, DeviceUnavailableError, OutOfMemoryError
@@ -39,7 +40,8 @@ def _after_fork() -> None:
     _State.forked = _State.started
 
 
-os.register_at_fork(after_in_child=_after_fork) if hasattr(os, "register_at_fork") else None
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def usable() -> bool:
@@ -126,6 +128,19 @@ def function_address(name: str) -> int:
     flags = driver().CUdriverProcAddress_flags.CU_GET_PROC_ADDRESS_DEFAULT
     found = call("cuGetProcAddress", name.encode(), version(), flags)
     return int(found[0] if isinstance(found, tuple) else found)
+
+
+def release(enter: Callable[[], None], *calls: tuple[Any, ...]) -> None:
+    """Give driver objects back, from a finalizer: nothing where the process is past using the driver (a forked
+    child, a context lost to an earlier error), because then they are gone already."""
+    if _State.forked:
+        return
+    try:
+        enter()
+        for c in calls:
+            call(*c)
+    except DeviceError:
+        pass
 
 
 class Context:

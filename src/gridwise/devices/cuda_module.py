@@ -8,6 +8,7 @@ either, and the launch's serial number if it prints (``targets/ptx/emit.py`` dec
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import struct
 import subprocess
@@ -23,7 +24,7 @@ from gridwise.ir.types import Scalar
 from gridwise.lang.errors import DeviceError, LaunchValueError
 from gridwise.targets.ptx.emitted import Emitted
 
-from .cuda_driver import CudaError, call, driver, usable
+from .cuda_driver import CudaError, call, driver, release
 from .memory import ArrayArg
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ class CudaModule:
         self.block = kernel.block
         self.image = ptx.encode() + b"\0"
         module = _load(self.image, kernel.name, ptx)
-        weakref.finalize(self, _unload, module, device.enter).atexit = False
+        # Queued launches may still need the code: wait for them before it goes.
+        weakref.finalize(self, release, device.enter, ("cuCtxSynchronize",), ("cuModuleUnload", module)).atexit = False
         self.function = call("cuModuleGetFunction", module, emitted.entry.encode())
         self.function_address = int(self.function)
         self._dynamic = 0  # largest dynamic shared memory asked for so far
@@ -123,7 +125,7 @@ class CudaModule:
         return packed.address
 
     def shared_bytes(self, requested: int) -> int:
-        """Dynamic shared memory of a launch that asks for ``requested`` bytes; raises LaunchValueError past the limit."""
+        """Dynamic shared memory of a launch that asks for ``requested`` bytes. Raises LaunchValueError if too much."""
         total = self.emitted.dynamic_shared + requested
         if total > STATIC_LIMIT and total > self._dynamic:
             limit = self.device.limits.shared_bytes - self.emitted.static_shared
@@ -140,9 +142,11 @@ class CudaModule:
     # -- queries -----------------------------------------------------------------------------------------
     def info(self) -> dict[str, Any]:
         """Registers a thread, local memory a thread (spills and stack), shared memory a block, all as compiled."""
-        get = lambda name: int(  # noqa: E731
-            call("cuFuncGetAttribute", getattr(driver().CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}"), self.function)
-        )
+
+        def get(name: str) -> int:
+            key = getattr(driver().CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
+            return int(call("cuFuncGetAttribute", key, self.function))
+
         return {
             "registers": get("NUM_REGS"),
             "local_bytes": get("LOCAL_SIZE_BYTES"),
@@ -215,8 +219,6 @@ def _load(image: bytes, name: str, ptx: str) -> Any:
 
 def _explain(name: str, e: CudaError, log: str, ptx: str) -> str:
     """The driver's log in few lines, with the PTX lines it names."""
-    import re
-
     lines, shown = ptx.splitlines(), []
     for message in log.splitlines()[:2]:
         shown.append(f"  {message.strip()}")
@@ -228,11 +230,5 @@ def _explain(name: str, e: CudaError, log: str, ptx: str) -> str:
         if e.code == "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"
         else "this is a bug in gridwise: please report it with the output of 'gridwise inspect --stage ptx'"
     )
-    return "\n".join([f"{name}: the CUDA driver does not accept the generated PTX ({e.code})", *shown, f"  help: {hint}"])
-
-
-def _unload(module: Any, enter: Any) -> None:
-    if usable():
-        enter()
-        call("cuCtxSynchronize")  # queued launches may still need the code
-        call("cuModuleUnload", module)
+    head = f"{name}: the CUDA driver does not accept the generated PTX ({e.code})"
+    return "\n".join([head, *shown, f"  help: {hint}"])

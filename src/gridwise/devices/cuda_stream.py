@@ -16,7 +16,7 @@ import numpy as np
 
 from . import faults, printing
 from .base import Event, Stream
-from .cuda_driver import call, driver, usable
+from .cuda_driver import call, driver, error, release
 
 if TYPE_CHECKING:
     from .cuda import CudaDevice
@@ -32,7 +32,7 @@ class CudaEvent(Event):
         device.enter()
         self.device = device
         self.handle = call("cuEventCreate", 0)
-        weakref.finalize(self, _release, "cuEventDestroy", self.handle, device.enter).atexit = False
+        weakref.finalize(self, release, device.enter, ("cuEventDestroy", self.handle)).atexit = False
 
     def synchronize(self) -> None:
         """Wait for it. Faults are raised by the stream's synchronisation, not by the event's."""
@@ -68,8 +68,12 @@ class CudaStream(Stream):
         self._flag.value = 0
         self._reset_faults()
         call("cuStreamSynchronize", self.handle)
-        owned = self.handle if self.owned else None
-        weakref.finalize(self, _destroy, owned, self.fault_address, self._flag_address, device.enter).atexit = False
+        parts: list[tuple[Any, ...]] = []
+        if self.owned:
+            parts += [("cuStreamSynchronize", handle), ("cuStreamDestroy", handle)]
+        # cuMemFree waits for the device: nothing queued can still write there.
+        parts += [("cuMemFree", self.fault_address), ("cuMemFreeHost", self._flag_address)]
+        weakref.finalize(self, release, device.enter, *parts).atexit = False
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """NVIDIA's stream protocol: (version, handle)."""
@@ -134,7 +138,7 @@ class CudaStream(Stream):
         if not self.print_address:
             self.print_address = int(call("cuMemAlloc", printing.WORDS * 4))
             call("cuMemsetD8Async", self.print_address, 0, printing.HEADER * 4, self.handle)
-            weakref.finalize(self, _release, "cuMemFree", self.print_address, self.device.enter).atexit = False
+            weakref.finalize(self, release, self.device.enter, ("cuMemFree", self.print_address)).atexit = False
         return self.print_address
 
     def _print(self) -> None:
@@ -157,24 +161,5 @@ def _finished(query: str, handle: Any) -> bool:
     if code == driver().CUresult.CUDA_ERROR_NOT_READY:
         return False
     if code != driver().CUresult.CUDA_SUCCESS:
-        from .cuda_driver import error
-
         raise error(query, code)
     return True
-
-
-def _release(destroy: str, handle: Any, enter: Any) -> None:
-    """Run by the garbage collector: give a driver object back unless the process is past using the driver."""
-    if usable():
-        enter()
-        call(destroy, handle)
-
-
-def _destroy(handle: Any, fault_address: int, flag_address: int, enter: Any) -> None:
-    if usable():
-        enter()
-        if handle is not None:
-            call("cuStreamSynchronize", handle)
-            call("cuStreamDestroy", handle)
-        call("cuMemFree", fault_address)  # waits for the device: nothing queued can still write here
-        call("cuMemFreeHost", flag_address)

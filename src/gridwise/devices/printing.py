@@ -30,7 +30,8 @@ PREFIX = 5  # words of a record before its operands
 
 def line(op: Op, values: Sequence[Any]) -> str:
     """The text of one ``print`` operation: operands are formatted as NumPy scalars of their type."""
-    return "".join(part if isinstance(part, str) else _formatted(values[part[0]], part[1]) for part in op.attrs["parts"])
+    parts = op.attrs["parts"]
+    return "".join(part if isinstance(part, str) else _formatted(values[part[0]], part[1]) for part in parts)
 
 
 def _formatted(value: Any, spec: str) -> str:

@@ -90,7 +90,7 @@ def _float_extreme(
     f.block(loop)
     seen = f.value(f"load {wt}, ptr {slot}")
     old = arith.bitcast(word, t, seen)
-    name = f"llvm.{fn}num.{mangled(t, 1)}"
+    name = f"llvm.{fn}imumnum.{mangled(t, 1)}"
     best = arith.bitcast(t, word, arith.intrinsic(name, ty, [(ty, old), (ty, value)]))
     if order in ("relaxed", "acquire"):  # nothing to change, and no write that others must see: done
         f.branch(f.value(f"icmp eq {wt} {best}, {seen}"), done, swap)

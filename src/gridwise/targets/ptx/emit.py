@@ -41,16 +41,6 @@ class PtxArith(Arith):
         name = name or f"v{lanes}{'f16' if 'half' in ty else 'bf16'}"
         return self.intrinsic(f"llvm.fma.{name}", ty, [(ty, a), (ty, b), (ty, c)])
 
-    def math(self, fn: str, t: Scalar, args: list[str], lanes: int = 1) -> str:
-        if fn in ("fmin", "fmax") and t.bits >= 32:  # min.f32, min.f64: NaN is ignored, -0.0 is below 0.0
-            ty = self.type(t, lanes)
-            return self.intrinsic(f"llvm.{fn[1:]}num.{_mangled(t, lanes)}", ty, [(ty, a) for a in args], fn)
-        return super().math(fn, t, args, lanes)
-
-
-def _mangled(t: Scalar, lanes: int) -> str:
-    return f"f{t.bits}" if lanes == 1 else f"v{lanes}f{t.bits}"
-
 
 @dataclass
 class _Shared:
@@ -165,7 +155,9 @@ class PtxEmitter(ThreadEmitter):
             if sizes[id(op)] is None:
                 if any(s.bytes is None for s in self.placed.values()):
                     raise UnsupportedError(
-                        "only one shared array can take its extent from the launch", op.loc, "give the others a constant shape"
+                        "only one shared array can take its extent from the launch",
+                        op.loc,
+                        "give the others a constant shape",
                     )
                 self.placed[id(op)] = _Shared(_dynamic(at), None)
         self.static_shared, self.dynamic_shared = (total, 0) if declared else (0, at)
@@ -249,7 +241,7 @@ class PtxEmitter(ThreadEmitter):
         if fn in ("shuffle", "shuffle_xor", "shuffle_up", "shuffle_down", "broadcast"):
             where = op.operands[1].type
             assert isinstance(where, Scalar)
-            return groups.shuffle(fn, t, args[0], self._lane_operand(where, args[1]))
+            return groups.shuffle(fn, t, args[0], self.arith.cast(where, I32, args[1]))
         if fn in ("ballot", "any", "all"):
             found = groups.vote(fn, args[0])
             return self.arith.cast(I32, result, found) if fn == "ballot" and result.bits == 32 else (
@@ -258,17 +250,6 @@ class PtxEmitter(ThreadEmitter):
         if fn.startswith("reduce_"):
             return groups.reduce(fn.removeprefix("reduce_"), t, args[0])
         return groups.scan("add", t, args[0], exclusive=fn == "scan_exclusive_add")
-
-    def _lane_operand(self, t: Scalar, value: str) -> str:
-        """A lane, mask or distance as i32; what does not fit is outside the subgroup anyway."""
-        if t.bits == 64:
-            known = self.arith.literal(value)
-            if known is not None:
-                return str(min(known & 0xFFFF_FFFF_FFFF_FFFF, 0x7FFF_FFFF))
-            big = self.fn.value(f"icmp ugt i64 {value}, 2147483647")
-            low = self.fn.value(f"trunc i64 {value} to i32")
-            return self.fn.value(f"select i1 {big}, i32 2147483647, i32 {low}")
-        return self.arith.cast(t, I32, value)
 
     # -- faults and output ---------------------------------------------------------------------------------
     def fault(self, op: Op, cond: str, detail: list[str]) -> None:

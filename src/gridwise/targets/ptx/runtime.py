@@ -91,7 +91,11 @@ done:
 
 def _fault() -> str:
     """``void gridwise_fault(buffer, tag, site, index, length)``: record a fault unless an earlier one stands."""
-    word = lambda name, n: f"  %{name} = getelementptr i32, ptr addrspace(1) %buffer, i64 {n}"  # noqa: E731
+    parameters = "ptr addrspace(1) %buffer, i32 %tag, i32 %site, i64 %index, i64 %length"
+    places = "\n".join(
+        f"  %{name}.p = getelementptr i32, ptr addrspace(1) %buffer, i64 {n}"
+        for name, n in (("best", 0), ("lock", 1), ("owner", 2), ("flag", 4))
+    )
     fields = ["%thread", "%site", "%index.lo", "%index.hi", "%length.lo", "%length.hi", "%gx", "%gy"]
     stores = "\n".join(
         f"  %r{n} = getelementptr i32, ptr addrspace(1) %record, i64 {n}\n"
@@ -99,15 +103,12 @@ def _fault() -> str:
         for n, value in enumerate(fields)
     )
     return f"""
-define internal void @{FAULT}(ptr addrspace(1) %buffer, i32 %tag, i32 %site, i64 %index, i64 %length) noinline cold nounwind {{
+define internal void @{FAULT}({parameters}) noinline cold nounwind {{
 entry:
   %thread = call i32 @{THREAD}()
   %gx = call i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()
   %gy = call i32 @llvm.nvvm.read.ptx.sreg.nctaid.y()
-{word("best.p", 0)}
-{word("lock.p", 1)}
-{word("owner.p", 2)}
-{word("flag.p", 4)}
+{places}
   br label %look
 look:
   %owner = load atomic i32, ptr addrspace(1) %owner.p syncscope("device") monotonic, align 4

@@ -16,7 +16,8 @@ _IDENTITY = {"add": 0, "or": 0, "xor": 0, "mul": 1}
 
 
 class Subgroups:
-    """Emits into ``arith``'s function. ``threads`` a block; ``lane`` and ``linear`` (thread in the block) are i32 texts."""
+    """Emits into ``arith``'s function. ``threads``: of a block; ``lane`` and ``linear``: the thread in its warp and in
+    its block, as i32 operands; ``redux``: the device has ``redux.sync``."""
 
     def __init__(self, arith: Arith, threads: int, lane: str, linear: str, redux: bool):
         self.a, self.fn = arith, arith.fn
@@ -85,9 +86,8 @@ class Subgroups:
             source = operand
         elif fn == "shuffle_xor":
             source = self.fn.value(f"xor i32 {self.lane}, {operand}")
-        else:  # a distance of 32 or more, negative ones included, leads outside: keep sums from wrapping
-            near = self._umin(operand, str(SUBGROUP))
-            source = self.fn.value(f"{'sub' if fn == 'shuffle_up' else 'add'} i32 {self.lane}, {near}")
+        else:
+            source = self.fn.value(f"{'sub' if fn == 'shuffle_up' else 'add'} i32 {self.lane}, {operand}")
         inside = self.fn.value(f"icmp ult i32 {source}, {self.lanes}")
         source = self.fn.value(f"select i1 {inside}, i32 {source}, i32 {self.lane}")
         return self._shfl("idx", t, value, source, SUBGROUP - 1)
