@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gridwise.ir.types import Scalar, Struct
+from gridwise.ir.types import I32, Scalar, Struct, extent_limit
 from gridwise.lang.errors import DeviceError
 
 from . import order
-from .elements import element
+from .elements import Element, element
 from .memory import ArrayArg, Buffer
 
 if TYPE_CHECKING:
     from .base import Device, Stream
 
-INDEX_MAX = 2**31 - 1
+Trait = tuple[Element, int, bool, bool, bool]
+ALIGNMENT = 16  # bytes: what vector access needs
+_EXTENT = extent_limit(I32)
 
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -55,6 +58,21 @@ def span(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
     return low, high + 1
 
 
+def describe(arg: ArrayArg, elem: Element, contiguous: bool) -> tuple[Trait, int, int]:
+    """What a kernel is specialised on, and the byte range that the argument touches.
+
+    The trait is (element type, rank, strided, needs 64-bit indices, starts at a multiple of ``ALIGNMENT``).
+    Buffers without an address get a range of their own.
+    """
+    buffer, shape = arg.buffer, arg.shape
+    low, high = (0, math.prod(shape)) if contiguous else span(shape, arg.strides)
+    wide = high - low > _EXTENT and (high - low > I32.max or any(n > _EXTENT for n in shape))
+    start = buffer.address + arg.offset
+    trait = (elem, len(shape), not contiguous, wide, start % ALIGNMENT == 0)
+    base = start if buffer.address else (id(buffer) << 64) + start
+    return trait, base + low * elem.size, base + high * elem.size
+
+
 class Array:
     """Elements of one type in the memory of one device.
 
@@ -69,7 +87,20 @@ class Array:
     and ``full``, never directly.
     """
 
-    __slots__ = ("__weakref__", "arg", "buffer", "device", "elem", "offset", "shape", "strides", "trait", "writable")
+    __slots__ = (
+        "__weakref__",
+        "arg",
+        "buffer",
+        "device",
+        "elem",
+        "high",
+        "low",
+        "offset",
+        "shape",
+        "strides",
+        "trait",
+        "writable",
+    )
 
     def __init__(
         self,
@@ -87,10 +118,7 @@ class Array:
         contiguous = strides is None or is_contiguous(shape, strides)
         # What a launch needs, worked out once: the bound argument, and what it is specialised on.
         self.arg = ArrayArg(buffer, offset, shape, self.strides)
-        low, high = span(shape, self.strides)
-        wide = high - low > INDEX_MAX
-        aligned = (buffer.address + offset) % 16 == 0
-        self.trait = (elem, len(shape), not contiguous, wide, aligned)
+        self.trait, self.low, self.high = describe(self.arg, elem, contiguous)
 
     # -- properties ----------------------------------------------------------------------------------------
     @property
@@ -104,10 +132,7 @@ class Array:
     @property
     def size(self) -> int:
         """Number of elements."""
-        n = 1
-        for extent in self.shape:
-            n *= extent
-        return n
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
@@ -194,16 +219,11 @@ class Array:
         """A view of another shape; one extent may be -1. Raises ValueError if it would need a copy."""
         wanted = tuple(int(n) for n in (shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape))
         if -1 in wanted:
-            rest = 1
-            for n in wanted:
-                rest *= n if n != -1 else 1
+            rest = math.prod(n for n in wanted if n != -1)
             if wanted.count(-1) > 1 or rest == 0 or self.size % rest:
                 raise ValueError(f"cannot reshape {self.shape} to {wanted}")
             wanted = tuple(self.size // rest if n == -1 else n for n in wanted)
-        total = 1
-        for n in wanted:
-            total *= n
-        if total != self.size or any(n < 0 for n in wanted):
+        if math.prod(wanted) != self.size or any(n < 0 for n in wanted):
             raise ValueError(f"cannot reshape {self.shape} to {wanted}: {self.size} elements")
         if not self.contiguous:
             raise ValueError("cannot reshape a strided view without a copy")
@@ -346,10 +366,7 @@ def make(device: Device, shape: Any, dtype: Any) -> Array:
     dims = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(n) for n in shape)
     if any(n < 0 for n in dims):
         raise ValueError(f"negative extent in shape {dims}")
-    size = elem.size
-    for n in dims:
-        size *= n
-    return Array(device, device.allocate(max(size, 1)), elem, dims)
+    return Array(device, device.allocate(max(1, elem.size * math.prod(dims))), elem, dims)
 
 
 def from_host(device: Device, source: Any, dtype: Any, stream: Stream | None, blocking: bool) -> Array:

@@ -95,6 +95,7 @@ class Device(abc.ABC):
     limits: Limits
     caps: frozenset[Cap]
     default_stream: Stream
+    software = False  # a GPU driver that computes on the CPU: never what "auto" means
 
     # -- memory ------------------------------------------------------------------------------------------
     @abc.abstractmethod
