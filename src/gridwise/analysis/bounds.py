@@ -21,6 +21,7 @@ from .summaries import Access, Summary
 from .terms import Term
 from .uniformity import Uniformity, snippet
 
+FAR = 1 << 24
 _ORDER = {"proved": 0, "launch": 1, "inplace": 2, "unsafe": 3}
 
 
@@ -93,14 +94,14 @@ class _Bounds:
         terms, constant = form
         if any(a not in self.slot_of for a in terms) or not terms:
             return None
-        if all(c < 0 for c in terms.values()) and constant <= 0 and self.summary.base.span(form)[1] < 0:
-            return None  # never true
+        if abs(constant) > FAR:
+            return None  # it rests on the bound of the index type: no launch keeps it
         slots = tuple(sorted((self.slot_of[a], c) for a, c in terms.items()))
         return Condition(slots, constant, relation(form), access.loc)
 
     def cost(self, form: Form) -> tuple[int, int]:
         """Prefer what is made of extents to what is made of constants: 2**30 bounds every index, and helps none."""
-        return sum(a not in self.slot_of for a in form[0]), 0 if form[0] and abs(form[1]) < 1 << 28 else 1
+        return sum(a not in self.slot_of for a in form[0]), 0 if form[0] and abs(form[1]) <= FAR else 1
 
     def divisor(self, term: Term, path: tuple[Term, ...]) -> bool:
         facts = self.facts_at(path)

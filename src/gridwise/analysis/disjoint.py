@@ -59,13 +59,15 @@ def _pairs_of(accesses: list[Access], shared: bool, barriers: bool) -> Iterator[
     asked: set[object] = set()
     for n, a in enumerate(accesses):
         for b in accesses[n:]:
-            if (a.kind == b.kind and a.kind != "write") or (a.copy and b.copy):
+            if a.kind == b.kind == "read" or (a.copy and b.copy):
                 continue
             axes = _common_axes(a, b)
             if axes is None:
                 continue
             questions = ["grid"] if not barriers and not shared else [] if shared else ["blocks"]
-            if (barriers or shared) and not a.intervals.isdisjoint(b.intervals):
+            if a.kind == b.kind == "atomic":  # they only meet where an atomic of block scope meets another block
+                questions = [] if shared or not (a.block_scope or b.block_scope) else ["blocks"]
+            elif (barriers or shared) and not a.intervals.isdisjoint(b.intervals):
                 questions.append("block")
             for where in questions:
                 if where != "block" and (a.copy or b.copy):

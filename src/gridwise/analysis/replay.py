@@ -255,10 +255,11 @@ class Race:
 
 
 def _conflict(t: Touch, u: Touch, same_block: bool) -> bool:
-    if t.kind == u.kind and t.kind != "write":
-        return False
     array = t.array.type
     assert isinstance(array, ArrayType)
+    block_scope = not same_block and "block" in (t.op.attrs.get("scope"), u.op.attrs.get("scope"))
+    if t.kind == u.kind and t.kind != "write" and not (t.kind == "atomic" and block_scope):
+        return False
     if same_block:
         if t.interval != u.interval:
             return False

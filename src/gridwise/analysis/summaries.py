@@ -25,6 +25,8 @@ from .terms import BLOCK, LAUNCH, THREAD, Term, Terms, integral
 from .uniformity import Uniformity
 
 Path = tuple[Term, ...]
+MAX_BLOCKS_YZ = 65535  # along y and z of a grid: CUDA's limit, and WebGPU's; the launch keeps it everywhere
+WIDE = Scalar("i128", "int", 128)  # of exact arithmetic: four factors of 32 bits, and room for sums
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +50,12 @@ class Access:
     @property
     def unsafe(self) -> bool:
         return bool(self.op.attrs["check"] == "unsafe")
+
+
+    @property
+    def block_scope(self) -> bool:
+        """An atomic that other blocks do not see as one."""
+        return self.op.attrs.get("scope") == "block"
 
 
 @dataclass(slots=True, eq=False)
@@ -143,7 +151,7 @@ class Executor:
         self.bid: list[Term] = []
         self.gdim: list[Term] = []
         for a, size in enumerate(k.block):
-            blocks = max(1, limit // size) if a < k.domain else 1
+            blocks = max(1, min(limit // size, MAX_BLOCKS_YZ if a else limit)) if a < k.domain else 1
             axis = "xyz"[a]
             zero, one = t.const(0, index), t.const(1, index)
             self.tid.append(t.leaf("tid", index, THREAD, f"thread_{axis}", 0, size - 1, a) if size > 1 else zero)
@@ -156,7 +164,10 @@ class Executor:
                 self.out.base.add(self.out.given[-1])
         self.out.inputs = [*self.tid, *self.bid]
         for p in k.params:
-            if isinstance(p.type, Scalar):
+            if isinstance(p.type, ArrayType):
+                for axis in range(p.type.rank):
+                    self.out.dim(p.value, axis)
+            else:
                 self.values[p.value] = t.leaf("param", p.type, LAUNCH, p.name, key=p.value)
 
     # -- values ------------------------------------------------------------------------------------------
@@ -194,19 +205,21 @@ class Executor:
             code = "cast"
         return t.make(code, result.type, *args, data=op.attrs.get("fn"))
 
-    def exactly(self, value: Value, state: State) -> Term:
+    def exactly(self, value: Value) -> Term:
         """The term of an ``assume``, whose arithmetic is in unbounded integers."""
         op, t = value.op, self.terms
-        if op is None or op.code in ("get", "load", "dim") or not isinstance(value.type, Scalar):
-            return self.values[value]
-        args = [self.exactly(v, state) for v in op.operands if isinstance(v.type, Scalar)]
-        if op.code in ("add", "mul") and value.type.is_int:
-            return t.make("x" + op.code, value.type, *args)
-        if op.code == "sub" and value.type.is_int:
-            return t.make("xadd", value.type, args[0], t.make("xmul", value.type, args[1], t.const(-1, value.type)))
-        if op.code in ("and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "cast"):
-            return t.make(op.code, value.type, *args)
-        return self.values[value]
+        assert isinstance(value.type, Scalar)
+        if op is not None and op.code in ("add", "mul", "sub", "and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge") \
+                and all(integral(v.type) for v in op.operands if isinstance(v.type, Scalar)):
+            args = [self.exactly(v) for v in op.operands]
+            if value.type == BOOL:
+                return t.make(op.code, BOOL, *args)
+            if op.code == "sub":
+                return t.make("xadd", WIDE, args[0], t.make("xmul", WIDE, args[1], t.const(-1, WIDE)))
+            if op.code in ("add", "mul"):
+                return t.make("x" + op.code, WIDE, *args)
+        known = self.values[value]
+        return t.make("cast", WIDE, known) if known.type.is_int else known
 
     # -- memory ------------------------------------------------------------------------------------------
     def access(self, op: Op, state: State) -> None:
@@ -266,7 +279,7 @@ class Executor:
             self.out.barriers = True
             return replace(state, cur=frozenset((self.after_barrier(op),)))
         elif code == "assume":
-            return state.fork(self.exactly(op.operands[0], state))
+            return state.fork(self.exactly(op.operands[0]))
         elif op.result is not None and isinstance(op.result.type, Scalar):
             term = self.values[op.result] = self.value(op, state)
             if code in ("floordiv", "mod") and term.type.is_int and self.mode == "real":

@@ -167,10 +167,10 @@ class Terms:
             return self._simplify_bool(code, args, a, b)
         if type.is_float:
             return None
-        if code in ("add", "xadd", "sub", "or", "xor", "shl", "shr") and k == 0:
+        if code in ("add", "xadd", "sub", "or", "xor", "shl", "shr") and k == 0 and a.type == type:
             return a
         if code in ("mul", "xmul"):
-            return self.const(0, type) if k == 0 else a if k == 1 else None
+            return self.const(0, type) if k == 0 else a if k == 1 and a.type == type else None
         if code == "floordiv" and k == 1:
             return a
         if code == "mod" and k == 1:
