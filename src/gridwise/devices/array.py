@@ -33,10 +33,10 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """C-contiguous; extents of 0 and 1 make their strides irrelevant."""
+    if 0 in shape:
+        return True
     step = 1
     for extent, stride in zip(reversed(shape), reversed(strides)):
-        if extent == 0:
-            return True
         if extent != 1:
             if stride != step:
                 return False

@@ -11,6 +11,7 @@ from gridwise.devices.base import Limits
 from .report import bad_type, bad_value
 
 XYZ = tuple[int, int, int]
+MOST_YZ = 65_535  # blocks along y and z: the limit of CUDA and WebGPU, kept on every device, and used by proofs
 DEFAULT_BLOCK: dict[int, XYZ] = {1: (256, 1, 1), 2: (16, 16, 1), 3: (8, 8, 4)}
 
 
@@ -74,7 +75,8 @@ def fits_block(kernel: str, block: XYZ, limits: Limits, device: str) -> None:
 
 def fits_grid(kernel: str, grid: XYZ, limits: Limits, device: str) -> None:
     """Raise LaunchValueError if the device cannot launch so many blocks."""
-    for axis, n, most in zip("xyz", grid, limits.max_grid):
+    for axis, n, limit in zip("xyz", grid, limits.max_grid):
+        most = limit if axis == "x" else min(limit, MOST_YZ)
         if n > most:
             bad_value(
                 f"{kernel}: the grid has {n} blocks along {axis}, and {device} allows {most}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gridwise.devices import registry
@@ -18,17 +19,19 @@ if TYPE_CHECKING:
 HOME = {"llvm": "cpu", "asm": "cpu", "ptx": "cuda", "sass": "cuda", "wgsl": "webgpu"}
 
 
-def stage_text(kernel: Kernel, where: Device | str, stage: str, args: tuple[Any, ...] | None) -> str:
+def stage_text(
+    kernel: Kernel,
+    where: Device | str,
+    stage: str,
+    args: tuple[Any, ...] | None,
+    choices: Mapping[str, Any] | None,
+) -> str:
     """See ``Kernel.inspect``."""
     if stage == "python":
         return inspect.getsource(kernel.fn)
     launcher = kernel.launcher
-    bounds = launcher.example(args)
-    if bounds is None:
-        bad_value(
-            f"{kernel.name} is generic: its types do not follow from its annotations",
-            "give example arguments: kernel.inspect(..., args=(a, b, c))",
-        )
+    bounds = launcher.example(args, choices, default=True)
+    assert bounds is not None
     device = registry.device(where) if isinstance(where, str) else where
     loaded = launcher.specialise(device, kernel.block, (1, 1, 1), bounds)
     if stage == "ir":

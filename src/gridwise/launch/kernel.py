@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -162,8 +162,16 @@ class Kernel:
             raise tidy(e) from None
         launch()
 
-    def inspect(self, where: Device | str = "cpu", stage: str = "ir", args: tuple[Any, ...] | None = None) -> str:
-        """The kernel at a stage of its compilation for a device or target, as text.
+    def inspect(
+        self,
+        where: Device | str = "cpu",
+        stage: str = "ir",
+        args: tuple[Any, ...] | None = None,
+        choices: Mapping[str, Any] | None = None,
+    ) -> str:
+        """The kernel at a stage of its compilation for a device, as text.
+
+        ``args`` are example arguments, or ``choices`` gives types to type variables and values to constants.
 
         Stages: ``python``, ``ir`` (after the proofs), ``simt`` (as the target's emitter takes it), and the
         target's own: ``llvm`` and ``asm`` (cpu), ``llvm``, ``ptx`` and ``sass`` (cuda), ``wgsl`` (webgpu).
@@ -171,7 +179,7 @@ class Kernel:
         from .inspect import stage_text
 
         try:
-            return stage_text(self, where, stage, args)
+            return stage_text(self, where, stage, args, choices)
         except GridwiseError as e:
             raise tidy(e) from None
 

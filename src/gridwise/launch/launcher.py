@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -16,9 +16,9 @@ from gridwise.devices import order
 from gridwise.devices.array import Array
 from gridwise.devices.base import Device, Stream
 from gridwise.devices.registry import host_device, private_stream
-from gridwise.frontend import ArraySpec, ConstSpec, ParamSpec, ScalarSpec, compile_kernel
+from gridwise.frontend import ArraySpec, Compiled, ConstSpec, ParamSpec, ScalarSpec, compile_kernel
 from gridwise.frontend import types as ty
-from gridwise.ir.types import I32, I64, Scalar, Struct, extent_limit
+from gridwise.ir.types import F32, I32, I64, Scalar, extent_limit
 from gridwise.lang.errors import LaunchValueError
 from gridwise.lang.target import Cap
 
@@ -193,22 +193,38 @@ class Launcher:
         bounds = self.example(args)
         return None if bounds is None else self.specialise(device, block, grid or (1, 1, 1), bounds)
 
-    def example(self, args: tuple[Any, ...] | None) -> list[Bound] | None:
-        """Bounds to compile for: of ``args``, or of contiguous arrays; None if types do not follow from those."""
+    def example(
+        self, args: tuple[Any, ...] | None, choices: Mapping[str, Any] | None = None, default: bool = False
+    ) -> list[Bound] | None:
+        """Bounds to compile for: of ``args``, or of contiguous arrays. None if types do not follow from those.
+
+        ``choices`` gives types to type variables and values to constants, by name; ``default`` takes f32 for a
+        type variable that has none.
+        """
         if args is not None:
             return self.bind(positional(self.name, self.specs, args, {}))
+        choices = choices or {}
         bounds: list[Bound] = []
         for spec, bind in zip(self.specs, self.binders):
+            elem = getattr(bind, "elem", None)
             if isinstance(bind, ConstBinder):
-                if spec.default is inspect.Parameter.empty:
+                value = choices.get(spec.name, spec.default)
+                if value is inspect.Parameter.empty:
+                    if not default:
+                        return None
+                    bad_value(
+                        f"{self.name}: the constant '{spec.name}' has no default", f"give it: --with {spec.name}=16"
+                    )
+                bounds.append(bind(value))
+                continue
+            if bind.generic:
+                elem = choices.get(spec.elem.__name__, F32 if default else None)
+                if elem is None:
                     return None
-                bounds.append(bind(spec.default))
-            elif bind.generic:
-                return None
-            elif isinstance(bind, ArrayBinder):
-                bounds.append(Bound((bind.elem, spec.rank, False, False, True), ()))
+            if isinstance(bind, ArrayBinder):
+                bounds.append(Bound((elem, spec.rank, False, False, True), ()))
             else:
-                bounds.append(Bound(bind.unspecific, ()))
+                bounds.append(Bound(elem if bind.generic else bind.unspecific, ()))
         return bounds
 
     def _compile(self, device: Device, block: XYZ, wide: bool, bounds: Sequence[Bound]) -> Loaded:
@@ -231,7 +247,7 @@ class Launcher:
             analysed = self._analysed.get(analysis)
             if analysed is None or not analysed.valid():
                 self._limits(device, block, wide)
-                analysed = self._analyse(device, block, index, bounds)
+                analysed = Analysed(self.frontend(block, index, device.caps, bounds))
                 self._analysed[analysis] = analysed
         canonical = (device, aligned, analysis)
         with self._locks.setdefault(canonical, threading.Lock()):
@@ -255,26 +271,27 @@ class Launcher:
                 "launch on parts of the arrays: a[:n], a[n:]",
             )
 
-    def _analyse(self, device: Device, block: XYZ, index: Scalar, bounds: Sequence[Bound]) -> Analysed:
+    def frontend(self, block: XYZ, index: Scalar, caps: frozenset[Cap], bounds: Sequence[Bound]) -> Compiled:
+        """Typed IR for these arguments, before any proof."""
         kernel = self.kernel
-        compiled = compile_kernel(
+        return compile_kernel(
             kernel.fn,
             name=self.name,
             args={s.name: self._arg_spec(s, b) for s, b in zip(self.specs, bounds)},
             block=block,
             domain=kernel.domain,
             index=index,
-            caps=device.caps,
+            caps=caps,
             requires=kernel.requires,
             unchecked=kernel.unchecked,
             fastmath=kernel.fastmath,
         )
-        return Analysed(compiled)
 
     def _arg_spec(self, spec: ParamSpec, bound: Bound) -> ArraySpec | ScalarSpec | ConstSpec:
         if spec.kind in ARRAYS:
             elem, rank, strided = bound.trait[:3]
-            return ArraySpec(elem, rank, strided)
+            generic = isinstance(spec.elem, TypeVar) and isinstance(elem, Scalar)
+            return ArraySpec(ty.plain(elem).cls if generic else elem, rank, strided)
         if spec.kind == "const":
             return ConstSpec(bound.trait[2])
         if isinstance(spec.elem, TypeVar):

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from gridwise.analysis.bounds import settle_bounds
+from gridwise.analysis.bounds import Check, settle_bounds
 from gridwise.analysis.disjoint import check_disjoint
 from gridwise.analysis.uniformity import check_uniformity
 
@@ -22,14 +22,19 @@ from .vectorise import vectorise
 GPU_TARGETS = ("ptx", "wgsl")
 
 
-def analyse(kernel: Kernel) -> Kernel:
-    """Prove it safe or refuse it. Raises DivergenceError, RaceError, UnprovedError."""
+def analyse(kernel: Kernel, checks: list[Check] | None = None) -> Kernel:
+    """Prove it safe or refuse it. Raises DivergenceError, RaceError, UnprovedError.
+
+    ``checks`` gains a row for each access: how it was settled.
+    """
     verify(kernel)
     simplify(kernel)
     cse(kernel)
     check_uniformity(kernel)  # barriers and subgroup operations only where all threads arrive
     check_disjoint(kernel)  # no element touched by two threads between barriers
-    settle_bounds(kernel)  # every access: proved, settled at launch, or checked in place
+    found = settle_bounds(kernel)  # every access: proved, settled at launch, or checked in place
+    if checks is not None:
+        checks += found
     return verify(kernel)
 
 
