@@ -184,6 +184,28 @@ class Arith:
         product = self.fn.value(f"mul {ty} {q}, {b}")
         return self.fn.value(f"sub {ty} {a}, {product}")
 
+    def trip_count(self, t: Scalar, start: str, stop: str, step: str, lanes: int = 1) -> str:
+        """How often ``range(start, stop, step)`` runs, as an unsigned number of the same width. Exact."""
+        unsigned, one = (U64 if t.bits == 64 else Scalar(f"u{t.bits}", "uint", t.bits)), self.const(1, t, lanes)
+        known = self.literal(step)
+
+        def count(low: str, high: str, size: str, unit: bool) -> str:
+            trips = self.binary("sub", t, high, low, lanes)
+            if not unit:
+                trips = self.quotient(unsigned, self.binary("sub", t, trips, one, lanes), size, lanes)
+                trips = self.binary("add", t, trips, one, lanes)
+            some = self.compare("lt", t, low, high, lanes)
+            return self.select(some, trips, self.const(0, t, lanes), t, lanes)
+
+        if known is not None:
+            low, high = (start, stop) if known > 0 else (stop, start)
+            return count(low, high, self.const(abs(known), unsigned, lanes), abs(known) == 1)
+        if not t.signed:
+            return count(start, stop, step, False)
+        up = self.compare("gt", t, step, self.const(0, t, lanes), lanes)
+        size = self.unary("abs", t, step, lanes)  # abs(min), read as unsigned, is right
+        return self.select(up, count(start, stop, size, False), count(stop, start, size, False), t, lanes)
+
     # -- comparison and choice -----------------------------------------------------------------------------
     def compare(self, code: str, t: Scalar, a: str, b: str, lanes: int = 1, hint: str = "v") -> str:
         if self._on_f32(t):

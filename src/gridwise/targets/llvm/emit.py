@@ -391,37 +391,13 @@ class ThreadEmitter:
             self.region(orelse)
         self.fn.block(after)
 
-    def trip_count(self, t: Scalar, start: str, stop: str, step: str) -> str:
-        """How often ``range(start, stop, step)`` runs, as an unsigned number of the same width. Exact."""
-        f, ty = self.fn, self.arith.type(t)
-        known = self.arith.literal(step)
-
-        def count(low: str, high: str, size: str, one: bool) -> str:
-            distance = f.value(f"sub {ty} {high}, {low}")
-            if not one:
-                less = f.value(f"sub {ty} {distance}, 1")
-                distance = f.value(f"add {ty} {f.value(f'udiv {ty} {less}, {size}')}, 1")
-            nonempty = f.value(f"icmp {'slt' if t.signed else 'ult'} {ty} {low}, {high}")
-            return f.value(f"select i1 {nonempty}, {ty} {distance}, {ty} 0")
-
-        if known is not None:
-            up = known > 0
-            return count(start, stop, str(abs(known)), known == 1) if up else count(
-                stop, start, str(-known), known == -1)
-        if not t.signed:
-            return count(start, stop, step, False)
-        positive = f.value(f"icmp sgt {ty} {step}, 0")
-        size = self.arith.unary("abs", t, step)  # abs(min) as unsigned is right
-        up_count, down_count = count(start, stop, size, False), count(stop, start, size, False)
-        return f.value(f"select i1 {positive}, {ty} {up_count}, {ty} {down_count}")
-
     def op_for(self, op: Op) -> None:
         f = self.fn
         index = op.regions[0].args[0]
         assert isinstance(index.type, Scalar)
         t, ty = index.type, self.arith.type(index.type)
         start, stop, step = (self.use(v) for v in op.operands)
-        trips = self.trip_count(t, start, stop, step)
+        trips = self.arith.trip_count(t, start, stop, step)
         counter, place = f.alloca(ty, "trip"), f.alloca(ty, index.name or "i")
         f.do(f"store {ty} 0, ptr {counter}")
         f.do(f"store {ty} {start}, ptr {place}")

@@ -1,0 +1,83 @@
+"""LLVM IR text to object code, and object code to a callable address. The two halves meet at bytes, which a disk
+cache may keep.
+
+LLJIT links (never MCJIT: a missing symbol would end the process). Loaded code is never unloaded: see ``_LOADED``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+from typing import Any
+
+_LOCK = threading.RLock()  # LLVM's global context is not for two threads at once
+_LOADED: list[Any] = []  # trackers: a finalizer may still launch a kernel when its owner is gone
+
+
+@functools.cache
+def _llvm() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@functools.cache
+def target_machine() -> Any:
+    """Code for this processor, with everything it has."""
+    llvm = _llvm()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        reloc="pic",
+        codemodel="small",
+    )
+
+
+@functools.cache
+def _linker() -> Any:
+    llvm = _llvm()
+    return llvm.create_lljit_compiler(target_machine())
+
+
+def optimised(text: str) -> Any:
+    """Parse, verify and optimise; an ``llvmlite`` module."""
+    llvm = _llvm()
+    with _LOCK:
+        module = llvm.parse_assembly(text)
+        module.verify()
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = options.slp_vectorization = True
+        builder = llvm.create_pass_builder(target_machine(), options)
+        builder.getModulePassManager().run(module, builder)
+        return module
+
+
+def to_object(text: str) -> bytes:
+    """Compile: relocatable machine code for this processor."""
+    with _LOCK:
+        return bytes(target_machine().emit_object(optimised(text)))
+
+
+def to_assembly(text: str) -> str:
+    """The machine code as assembly text, for people."""
+    with _LOCK:
+        return str(target_machine().emit_assembly(optimised(text)))
+
+
+def load_object(code: bytes, symbol: str) -> int:
+    """Link object code into this process; the address of ``symbol``."""
+    llvm = _llvm()
+    with _LOCK:
+        name = f"gridwise.{len(_LOADED)}"
+        tracker = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol).link(
+            _linker(), name)
+        _LOADED.append(tracker)
+        return int(tracker[symbol])
+
+
+KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+"""The signature of a loaded kernel: arguments, units a chunk, units in all, scratch. ctypes releases the GIL."""
