@@ -89,8 +89,9 @@ def test_narrow_floats_of_storage() -> None:
         wide = evaluate(lambda k, x: k.cast(x, F32), (t,), (host,), F32)
         back = evaluate(lambda k, x, t=t: k.cast(x, t), (F32,), (wide,), t)
         assert all(same(a, b) for a, b in zip(host, back))
-    assert evaluate(lambda k, x: k.cast(x, F32), (F8E4M3,), (np.array([0x7E], np.uint8).view(F8E4M3.dtype),), F32) == [448]
-    assert evaluate(lambda k, x: k.cast(x, F32), (F8E5M2,), (np.array([0x7B], np.uint8).view(F8E5M2.dtype),), F32) == [57344]
+    for t, bits, largest in ((F8E4M3, 0x7E, 448), (F8E5M2, 0x7B, 57344)):
+        host = np.array([bits], np.uint8).view(t.dtype)
+        assert evaluate(lambda k, x: k.cast(x, F32), (t,), (host,), F32) == [largest]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def _shr(a: Array, b: Array) -> Array:
     over = count >= bits
     if a.dtype.kind == "i":
         most = np.where(over, count.dtype.type(bits - 1), count)
-        return np.right_shift(a, most.astype(a.dtype))
+        return np.asarray(np.right_shift(a, most.astype(a.dtype)))
     shifted: Array = np.right_shift(a, np.where(over, count.dtype.type(0), count))
     return np.where(over, a.dtype.type(0), shifted)
 
@@ -65,7 +65,7 @@ _ONES = np.array([bin(n).count("1") for n in range(256)], np.uint8)
 def _popcount(a: Array) -> Array:
     flat = np.ascontiguousarray(a).reshape(-1)
     counts = _ONES[flat.view(np.uint8)].reshape(flat.size, a.dtype.itemsize).sum(axis=1, dtype=np.int64)
-    return counts.astype(a.dtype).reshape(a.shape)
+    return np.asarray(counts.astype(a.dtype).reshape(a.shape))
 
 
 def _clz(a: Array) -> Array:
@@ -74,7 +74,8 @@ def _clz(a: Array) -> Array:
     while step < bits:  # smear the highest one bit downwards
         x |= x >> x.dtype.type(step)
         step *= 2
-    return (x.dtype.type(bits) - _popcount(x)).astype(a.dtype)
+    zeros: Array = x.dtype.type(bits) - _popcount(x)
+    return zeros.astype(a.dtype)
 
 
 def _ctz(a: Array) -> Array:
@@ -94,12 +95,12 @@ def _float_max(a: Array, b: Array) -> Array:
 
 def _float_neg(a: Array) -> Array:
     bits = unsigned_view(a)
-    return (bits ^ bits.dtype.type(1 << (a.dtype.itemsize * 8 - 1))).view(a.dtype)
+    return np.asarray(bits ^ bits.dtype.type(1 << (a.dtype.itemsize * 8 - 1))).view(a.dtype)
 
 
 def _float_abs(a: Array) -> Array:
     bits = unsigned_view(a)
-    return (bits & bits.dtype.type((1 << (a.dtype.itemsize * 8 - 1)) - 1)).view(a.dtype)
+    return np.asarray(bits & bits.dtype.type((1 << (a.dtype.itemsize * 8 - 1)) - 1)).view(a.dtype)
 
 
 def _round_to_odd_sum(a: Array, b: Array) -> Array:

@@ -133,6 +133,7 @@ class CheckDevice(Device):
     """
 
     kind = target = "check"
+    software = True
 
     def __init__(
         self,
@@ -152,6 +153,7 @@ class CheckDevice(Device):
         self.subgroup_size = subgroup_size
         self.random = np.random.default_rng(seed)
         self.findings = Findings()
+        self.launches = 0
         self.lines: dict[str, set[int]] | None = {} if coverage else None
         self.default_stream: CheckStream = CheckStream(self)
         self.streams = [self.default_stream]
@@ -220,6 +222,7 @@ class CheckDevice(Device):
         if self.sanitize:
             launch.watch = Watch(module.handle, launch, self.findings)
             launch.random = self.random
+        self.launches += 1
         before = len(self.findings)
         try:
             module.handle.run(launch)

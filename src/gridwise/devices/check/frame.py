@@ -126,7 +126,10 @@ class Frame:
 
     def active(self) -> Array:
         """The mask as an array."""
-        return np.ones(self.n, np.bool_) if self.mask is None else np.asarray(self.mask, np.bool_)
+        if self.mask is None:
+            return np.ones(self.n, np.bool_)
+        assert not isinstance(self.mask, Nothing)
+        return self.mask
 
     def owner(self) -> Array:
         """The position in the batch of each lane's block."""

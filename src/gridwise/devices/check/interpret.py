@@ -17,24 +17,23 @@ from typing import Any
 import numpy as np
 
 from gridwise.ir.core import Kernel, Op, Region, Site, Value
-from gridwise.ir.types import ArrayType, Scalar
+from gridwise.ir.types import ArrayType, Scalar, VectorType
 
 from .. import printing
 from . import access
 from .arithmetic import CODES, function
+from .control import CONTROL, Control, Step
 from .conversion import bitcast, cast, constant
-from .frame import NOTHING, Frame, Launch, Loop, Mask, Nothing, union
+from .frame import NOTHING, Frame, Launch
 from .functions import call
 
 Array = np.ndarray[Any, Any]
-Step = Callable[[Frame], None]
 
 LANES = 1 << 16  # threads a batch
 PRIVATE_BYTES = 1 << 28  # shared and local memory a batch
-CONTROL = frozenset("if for while scope break continue return leave".split())
 
 
-class Program:
+class Program(Control):
     """A kernel translated once; ``run`` executes a launch."""
 
     def __init__(self, kernel: Kernel, coverage: bool = False):
@@ -99,7 +98,8 @@ class Program:
     def op(self, op: Op) -> Step:
         if op.code in CODES:
             return self.compute(op, function(op.code, _scalar(op.operands[0])))
-        return getattr(self, f"op_{op.code}")(op)  # type: ignore[no-any-return]
+        step: Step = getattr(self, f"op_{op.code}")(op)
+        return step
 
     def compute(self, op: Op, f: Callable[..., Array]) -> Step:
         """A pure operation: ``f`` of its operands, on all lanes whether active or not."""
@@ -180,7 +180,7 @@ class Program:
 
         def choose(f: Frame) -> Array:
             cond, x, y = f.v[c], f.v[a], f.v[b]
-            return np.where(cond if x.ndim == 1 else cond[:, None], x, y)
+            return np.asarray(np.where(cond if x.ndim == 1 else cond[:, None], x, y))
 
         return self.put(op, choose)
 
@@ -212,7 +212,7 @@ class Program:
 
         def get(f: Frame) -> Array:
             value = f.v[var]
-            return zero if value is None else value  # unspecified: the frontend proves that nobody looks
+            return np.asarray(zero if value is None else value)  # unspecified: the frontend proves that nobody looks
 
         return self.put(op, get)
 
@@ -221,7 +221,7 @@ class Program:
 
         def set(f: Frame) -> None:
             old, value = f.v[var], f.v[new]
-            f.v[var] = value if f.mask is None or old is None else np.where(f.mask, value, old)
+            f.v[var] = value if f.mask is None or old is None else np.where(f.active(), value, old)
 
         return set
 
@@ -284,138 +284,6 @@ class Program:
 
         return self.put(op, subgroup)
 
-    # -- control -----------------------------------------------------------------------------------------------
-    def op_if(self, op: Op) -> Step:
-        cond = self.number(op.operands[0])
-        then, orelse = (self.region(r) for r in op.regions)
-        has_else = bool(op.regions[1].ops)
-
-        def branch(f: Frame) -> None:
-            c, entry = f.v[cond], f.mask
-            if c.shape[0] == 1:
-                if c[0]:
-                    then(f)
-                elif has_else:
-                    orelse(f)
-                return
-            yes, no = split(entry, c)
-            if yes is NOTHING:
-                if has_else:
-                    orelse(f)
-                return
-            if no is NOTHING:
-                then(f)
-                return
-            f.mask = yes
-            then(f)
-            after = f.mask
-            f.mask = no
-            if has_else:
-                orelse(f)
-            # Most branches give back what they took: then the entry mask needs no recomputing.
-            f.mask = entry if after is yes and f.mask is no else union(after, f.mask)
-
-        return branch
-
-    def op_for(self, op: Op) -> Step:
-        start, stop, step = (self.number(v) for v in op.operands)
-        index = self.number(op.regions[0].args[0])
-        body, orelse = (self.region(r) for r in op.regions)
-        type = _scalar(op.operands[0])
-
-        def loop(f: Frame) -> None:
-            first, last, by = f.v[start], f.v[stop], f.v[step]
-            counts = trip_counts(first, last, by, type)
-            here = Loop()
-            f.loops.append(here)
-            finished: Mask = NOTHING
-            i, k = first, 0
-            while True:
-                go, done = split(f.mask, counts > k)
-                finished = union(finished, done)
-                f.mask = go
-                if go is NOTHING:
-                    break
-                f.v[index] = i
-                body(f)
-                f.mask = union(f.mask, here.continued)
-                here.continued = NOTHING
-                if f.mask is NOTHING:
-                    break
-                i = i + by
-                k += 1
-            f.loops.pop()
-            leave_loop(f, finished, here, orelse)
-
-        return loop
-
-    def op_while(self, op: Op) -> Step:
-        test, body, orelse = (self.region(r) for r in op.regions)
-        cond = self.number(op.regions[0].ops[-1].operands[0])
-
-        def loop(f: Frame) -> None:
-            here = Loop()
-            f.loops.append(here)
-            finished: Mask = NOTHING
-            while f.mask is not NOTHING:
-                test(f)
-                if f.mask is NOTHING:
-                    break
-                go, done = split(f.mask, f.v[cond])
-                finished = union(finished, done)
-                f.mask = go
-                if go is NOTHING:
-                    break
-                body(f)
-                f.mask = union(f.mask, here.continued)
-                here.continued = NOTHING
-            f.loops.pop()
-            leave_loop(f, finished, here, orelse)
-
-        return loop
-
-    def op_yield(self, op: Op) -> Step:
-        return lambda f: None
-
-    def op_break(self, op: Op) -> Step:
-        def leave(f: Frame) -> None:
-            f.loops[-1].broken = union(f.loops[-1].broken, f.mask)
-            f.mask = NOTHING
-
-        return leave
-
-    def op_continue(self, op: Op) -> Step:
-        def leave(f: Frame) -> None:
-            f.loops[-1].continued = union(f.loops[-1].continued, f.mask)
-            f.mask = NOTHING
-
-        return leave
-
-    def op_return(self, op: Op) -> Step:
-        def leave(f: Frame) -> None:
-            f.mask = NOTHING
-
-        return leave
-
-    def op_scope(self, op: Op) -> Step:
-        id, body = op.attrs["id"], self.region(op.regions[0])
-
-        def scope(f: Frame) -> None:
-            f.left[id] = NOTHING
-            body(f)
-            f.mask = union(f.mask, f.left[id])
-
-        return scope
-
-    def op_leave(self, op: Op) -> Step:
-        id = op.attrs["id"]
-
-        def leave(f: Frame) -> None:
-            f.left[id] = union(f.left[id], f.mask)
-            f.mask = NOTHING
-
-        return leave
-
     # -- faults, facts, output -----------------------------------------------------------------------------------
     def op_assert(self, op: Op) -> Step:
         cond, site = self.number(op.operands[0]), Site("assertion", op.loc, op.attrs["message"])
@@ -461,40 +329,6 @@ class Program:
         return write
 
 
-def split(mask: Mask, cond: Array) -> tuple[Mask, Mask]:
-    """The lanes of ``mask`` where ``cond`` holds and where it does not."""
-    if isinstance(mask, Nothing):
-        return NOTHING, NOTHING
-    if cond.shape[0] == 1:
-        return (mask, NOTHING) if cond[0] else (NOTHING, mask)
-    yes: Array = cond if mask is None else cond & mask
-    no: Array = ~cond if mask is None else mask & ~cond
-    if not yes.any():
-        return NOTHING, mask
-    if not no.any():
-        return mask, NOTHING
-    return yes, no
-
-
-def leave_loop(f: Frame, finished: Mask, loop: Loop, orelse: Step) -> None:
-    """After a loop: ``orelse`` for the lanes that ran out, then those that broke join them."""
-    f.mask = finished
-    if finished is not NOTHING:
-        orelse(f)
-    f.mask = union(f.mask, loop.broken)
-
-
-def trip_counts(start: Array, stop: Array, step: Array, type: Scalar) -> Array:
-    """len(range(start, stop, step)) for each lane, exactly, as u64."""
-    wide = np.uint64
-    up = step > 0
-    forward = stop.astype(wide) - start.astype(wide)  # modulo 2**64: exact where it is used
-    distance = np.where(up, forward, wide(0) - forward)
-    by = np.where(up, step.astype(wide), wide(0) - step.astype(wide))
-    some = np.where(up, start < stop, start > stop)
-    return np.where(some, (distance - wide(1)) // np.where(by == 0, wide(1), by) + wide(1), wide(0))
-
-
 def _mark(op: Op) -> Step:
     assert op.loc is not None
     file, line = op.loc.file, op.loc.line
@@ -509,7 +343,8 @@ def _mark(op: Op) -> Step:
 def _scalar(value: Value) -> Scalar:
     """The scalar type of a value, or of a vector's lanes."""
     t = value.type
-    return t if isinstance(t, Scalar) else t.elem  # type: ignore[union-attr,return-value]
+    assert isinstance(t, Scalar | VectorType)
+    return t if isinstance(t, Scalar) else t.elem
 
 
 def _result(op: Op) -> Scalar:

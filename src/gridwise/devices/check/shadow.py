@@ -55,7 +55,8 @@ def site(record: int) -> int:
 def conflicts(old: Array, me: Array) -> Array:
     """Where an old record (0 if none) is of another thread that nothing orders with me."""
     d = old ^ me
-    return (old != 0) & (((d & BLOCK) != 0) | (((d & LOCAL) != 0) & ((d & EPOCH) == 0)))
+    bad: Array = (old != 0) & (((d & BLOCK) != 0) | (((d & LOCAL) != 0) & ((d & EPOCH) == 0)))
+    return bad
 
 
 class Pair:
@@ -77,13 +78,8 @@ class Pair:
         d = first ^ me
         stale = (first == 0) | (((d & BLOCK) == 0) & ((d & EPOCH) != 0))
         if stale.any():
-            here, mine = at[stale], me[stale]
-            second = self.second[here]
-            self.first[here] = mine
-            # A second record of an earlier interval of the same block has been ordered too.
-            old = (second != 0) & (((second ^ mine) & BLOCK) == 0)
-            if old.any():
-                self.second[here[old]] = 0
+            # A second record of that earlier interval may stay: it conflicts with nothing that the first does not.
+            self.first[at[stale]] = me[stale]
             first = self.first[at]
             d = first ^ me
         other = (d & THREAD) != 0

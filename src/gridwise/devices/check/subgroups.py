@@ -41,7 +41,7 @@ class Subgroups:
     def divergent(self, active: Array) -> Array:
         """Lanes of subgroups of which some threads are active and some are not."""
         rows = self.rows(active, False)
-        some = rows.any(axis=1) & (rows != self.extent).any(axis=1)
+        some: Array = rows.any(axis=1) & (rows != self.extent).any(axis=1)
         return self.lanes(np.repeat(some[:, None], self.size, axis=1))
 
     def shuffle(self, fn: str, value: Array, source: Array, active: Array) -> Array:
@@ -68,9 +68,9 @@ class Subgroups:
 
     def vote(self, fn: str, pred: Array, active: Array) -> Array:
         if fn == "any":
-            result = self.rows(pred & active, False).any(axis=1)
+            result = np.asarray(self.rows(pred & active, False).any(axis=1))
         else:
-            result = self.rows(pred | ~active, True).all(axis=1)
+            result = np.asarray(self.rows(pred | ~active, True).all(axis=1))
         return self.lanes(np.repeat(result[:, None], self.size, axis=1))
 
     def reduce(self, fn: str, value: Array, active: Array, type: Scalar) -> Array:
