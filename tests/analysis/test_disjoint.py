@@ -149,11 +149,25 @@ def test_inner_loop_that_may_not_run_does_not_align_the_outer_one():
 
 # -- random kernels: what is proved never shows a race when every thread of a few blocks is run ---------------------
 
-_LEAVES = st.sampled_from(["t", "b", "g", "j", "n", "1", "2", "3", "5", "8", "16", "17"])
+_LEAVES = st.sampled_from(["t", "b", "g", "j", "n", "1", "2", "3", "5", "8", "16", "17", "0", "15", "7"])
+
+
+# Shapes that are often disjoint, so that many of the random kernels are proved.
+_SHAPES = [
+    "t", "g", ("*", "t", "3"), ("+", ("*", "t", "2"), "1"), ("*", "t", "2"), ("^", "t", "j"), ("^", "t", "1"),
+    ("^", "g", "j"), ("+", "t", "j"), ("+", "g", "j"), ("%", ("+", "t", "j"), "16"), ("-", "15", "t"), ("-", "n", "g"),
+    ("+", ("*", "j", "16"), "t"), ("+", ("*", "t", "4"), "j"), ("-", "t", "j"), ("+", ("*", "b", "16"), "t"),
+    ("+", ("*", "b", "16"), ("^", "t", "3")), ("&", "t", "7"), ("//", "t", "2"), ("+", ("*", "t", "j"), "1"),
+    ("|", ("<<", ("&", "t", "3"), "2"), (">>", "t", "2")), ("+", "g", ("*", "j", "n")), ("*", "g", "n"), "b", "0", "j",
+]
+_GUARDS = ["0", "t", ("-", "j", ("+", "t", "1")), ("-", ("^", "t", "j"), ("+", "t", "1")), ("-", "0", ("%", "t", "2")),
+           ("-", "n", ("+", "g", "1")), ("-", "0", "t"), ("-", "t", "j"), ("-", "0", ("&", "t", "j")), ("-", "7", "t")]
 
 
 @st.composite
-def _expr(draw, depth=3):
+def _expr(draw, depth=3, shapes=_SHAPES):
+    if depth == 3 and draw(st.integers(0, 4)) > 0:
+        return draw(st.sampled_from(shapes))
     if depth == 0 or draw(st.integers(0, 3)) == 0:
         return draw(_LEAVES)
     op = draw(st.sampled_from("+ - * ^ & | // % << >>".split()))
@@ -174,7 +188,7 @@ def _value(k: K, tree, names):
 
 @settings(max_examples=60, deadline=None, derandomize=True,
           suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-@given(_expr(), _expr(), _expr(2), st.booleans(), st.integers(0, 2), st.integers(0, 3))
+@given(_expr(), _expr(), _expr(3, _GUARDS), st.booleans(), st.integers(0, 3), st.integers(0, 3))
 def test_what_is_proved_shows_no_race(write, read, guard, shared, barrier, loop):
     k = K(block=(16, 1, 1))
     c, n = k.array("c", "disjoint"), k.scalar("n")
@@ -184,11 +198,11 @@ def test_what_is_proved_shows_no_race(write, read, guard, shared, barrier, loop)
     def body():
         with k.if_(_value(k, guard, names) >= 0):
             where[_value(k, write, names)] = 1
-        if barrier == 1:
+        if barrier & 1:
             k.barrier()
         with k.if_(where[_value(k, read, names)] > 0):
             pass
-        if barrier == 2:
+        if barrier & 2:
             k.barrier()
 
     if loop == 0:

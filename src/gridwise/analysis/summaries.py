@@ -152,11 +152,10 @@ class Executor:
         self.gdim: list[Term] = []
         for a, size in enumerate(k.block):
             blocks = max(1, min(limit // size, MAX_BLOCKS_YZ if a else limit)) if a < k.domain else 1
-            axis = "xyz"[a]
             zero, one = t.const(0, index), t.const(1, index)
-            self.tid.append(t.leaf("tid", index, THREAD, f"thread_{axis}", 0, size - 1, a) if size > 1 else zero)
-            bid = t.leaf("bid", index, BLOCK, f"block_{axis}", 0, blocks - 1, a) if blocks > 1 else zero
-            gdim = t.leaf("gdim", index, LAUNCH, f"grid_{axis}", 1, blocks, a) if blocks > 1 else one
+            self.tid.append(t.leaf("tid", index, THREAD, f"thread_{'xyz'[a]}", 0, size - 1, a) if size > 1 else zero)
+            bid = t.leaf("bid", index, BLOCK, f"block_{'xyz'[a]}", 0, blocks - 1, a) if blocks > 1 else zero
+            gdim = t.leaf("gdim", index, LAUNCH, f"grid_{'xyz'[a]}", 1, blocks, a) if blocks > 1 else one
             self.bid.append(bid)
             self.gdim.append(gdim)
             if blocks > 1:
