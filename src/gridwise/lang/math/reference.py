@@ -137,7 +137,12 @@ lgamma = _each(cmath.lgamma, domain=np.inf)
 
 
 def _gamma(x: float) -> float:
-    return cmath.copysign(cmath.inf, x) if x == 0 else cmath.gamma(x)
+    if x == 0:
+        return cmath.copysign(cmath.inf, x)
+    try:
+        return cmath.gamma(x)
+    except OverflowError:  # near a pole the sign alternates
+        return -cmath.inf if x < 0 and cmath.floor(x) % 2 else cmath.inf
 
 
 gamma = _each(_gamma)
@@ -277,7 +282,8 @@ _fma_each = np.frompyfunc(_fma64, 3, 1)
 
 
 def _split(a: Array) -> tuple[Array, Array]:
-    high = (a.view(np.int64) & np.int64(-1 << 27)).view(np.float64)
+    wide = a * 134217729.0  # 2**27 + 1 (Veltkamp): both halves have at most 26 bits
+    high = wide - (wide - a)
     return high, a - high
 
 

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from gridwise.ir import Builder, Region, Value
-from gridwise.ir.types import BOOL, F32, F64, I32, I64, U32, U64, Scalar
+from gridwise.ir.types import BF16, BOOL, F16, F32, F64, I16, I32, I64, U16, U32, U64, Scalar
 
 from .coefficients import TABLE
 
@@ -60,7 +60,12 @@ class Format:
         return single if self.bits == 32 else double
 
 
-FORMATS = {F32: Format(F32, U32, I32, 23, 127), F64: Format(F64, U64, I64, 52, 1023)}
+FORMATS = {
+    F16: Format(F16, U16, I16, 10, 15),
+    BF16: Format(BF16, U16, I16, 7, 127),
+    F32: Format(F32, U32, I32, 23, 127),
+    F64: Format(F64, U64, I64, 52, 1023),
+}
 
 
 class E:
