@@ -7,7 +7,9 @@ and what to write instead.
 from __future__ import annotations
 
 import linecache
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,3 +144,14 @@ class DeviceZeroDivisionError(DeviceFault, ZeroDivisionError):
 
 class DeviceAssertionError(DeviceFault, AssertionError):
     """A failed ``assert`` in a kernel."""
+
+
+class SanitizerError(DeviceError):
+    """The check device found a race, a read of memory that was never written, or a divergent barrier.
+
+    ``findings`` holds one ``gridwise.devices.check.Finding`` for each place.
+    """
+
+    def __init__(self, message: str, findings: Sequence[Any] = ()):
+        self.findings = list(findings)
+        super().__init__(message)

@@ -10,8 +10,10 @@
     coverage.py     which lines of kernels ran, for coverage.py
 """
 
+from gridwise.lang.errors import SanitizerError
+
 from .device import CheckDevice, find, open
-from .findings import Finding, SanitizerError
+from .findings import Finding
 from .session import Session, sanitize
 
 __all__ = ["CheckDevice", "Finding", "SanitizerError", "Session", "find", "open", "sanitize"]

@@ -97,7 +97,7 @@ class Translator:
             if good is not None:
                 bad = active & ~good
                 if bad.any():
-                    self._out_of_range(f, a, bad, sites, indices, extents)
+                    self._out_of_range(f, bad, sites, indices, extents)
                 active = active & good
             lanes = np.flatnonzero(active)
             part = [i if i.shape[0] == 1 else i[lanes] for i in indices]
@@ -107,14 +107,12 @@ class Translator:
         return locate
 
     def _out_of_range(
-        self, f: Frame, a: Access, bad: Array, sites: list[Site], indices: list[Array], extents: tuple[int, ...]
+        self, f: Frame, bad: Array, sites: list[Site], indices: list[Array], extents: tuple[int, ...]
     ) -> None:
         for site, index, extent in zip(sites, indices, extents, strict=True):
             wrong = bad & (unsigned_view(np.ascontiguousarray(index)) >= extent)
             if wrong.any():
-                lane = f.fault(wrong, site, index, extent)
-                if f.launch.watch is not None:
-                    f.launch.watch.out_of_bounds(f, a, lane, int(f.all(index)[lane]), extent, site)
+                f.fault(wrong, site, index, extent)
                 bad = bad & ~wrong  # a thread's first wrong axis is its fault
 
     # -- operations --------------------------------------------------------------------------------------------

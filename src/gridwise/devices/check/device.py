@@ -7,6 +7,7 @@ on any device. Memory is the host's.
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +22,7 @@ from gridwise.lang.target import Cap
 
 from ..base import Arg, ArrayArg, Buffer, Device, Event, Limits, Module, Stream
 from .conversion import constant
-from .findings import Finding, Findings, SanitizerError
+from .findings import RAISED, Finding, Findings, error
 from .frame import Launch
 from .interpret import Program
 from .memory import global_space
@@ -30,7 +31,7 @@ from .watch import Watch
 LIMITS = Limits(
     max_threads_per_block=1024,
     max_block=(1024, 1024, 1024),
-    max_grid=(2**31 - 1, 2**31 - 1, 2**31 - 1),
+    max_grid=(2**31 - 1, 65535, 65535),
     shared_bytes=256 * 1024,
     subgroup_sizes=(4, 8, 16, 32, 64),
     max_buffer_bytes=2**40,
@@ -154,6 +155,7 @@ class CheckDevice(Device):
         self.random = np.random.default_rng(seed)
         self.findings = Findings()
         self.launches = 0
+        self.running = threading.Lock()  # one launch at a time, as a stream would have it
         self.lines: dict[str, set[int]] | None = {} if coverage else None
         self.default_stream: CheckStream = CheckStream(self)
         self.streams = [self.default_stream]
@@ -208,6 +210,12 @@ class CheckDevice(Device):
         self, module: Module, grid: tuple[int, int, int], args: Sequence[Arg], stream: Stream, shared_bytes: int = 0
     ) -> None:
         assert isinstance(stream, CheckStream)
+        with self.running:
+            self._launch(module, grid, args, stream, shared_bytes)
+
+    def _launch(
+        self, module: Module, grid: tuple[int, int, int], args: Sequence[Arg], stream: CheckStream, shared_bytes: int
+    ) -> None:
         kernel = module.kernel
         grid = (-(-grid[0] // kernel.coarsen), grid[1], grid[2])
         arguments: list[Any] = []
@@ -233,9 +241,9 @@ class CheckDevice(Device):
         fault = launch.fault()
         if fault is not None:
             stream.pending.append(fault)
-        new = [f for f in self.findings[before:] if f.kind != "out-of-bounds"]  # those are faults already
+        new = [f for f in self.findings[before:] if f.kind not in RAISED]
         if new and not self.collect:
-            stream.pending.append(SanitizerError(new))
+            stream.pending.append(error(new))
 
     def _subgroup_size(self) -> int:
         if self.subgroup_size is not None:

@@ -7,12 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from gridwise.lang.errors import DeviceError, Loc, report
+from gridwise.lang.errors import Loc, SanitizerError, report
 
 if TYPE_CHECKING:
     from .device import CheckBuffer
 
-Kind = Literal["race", "out-of-bounds", "uninitialised", "divergence", "assumption", "leak"]
+Kind = Literal[
+    "race", "uninitialised", "divergence", "assumption", "leak", "out-of-bounds", "zero-division", "assertion"
+]
+FAULTS: dict[str, Kind] = {"index": "out-of-bounds", "zero_division": "zero-division", "assertion": "assertion"}
+RAISED = frozenset(FAULTS.values())  # findings that every device raises as faults
 Thread = tuple[int, int, int]
 
 HINTS = {
@@ -26,7 +30,7 @@ HINTS = {
 class Finding:
     """One thing wrong, at its first occurrence.
 
-    kind      race, out-of-bounds, uninitialised, divergence, assumption or leak.
+    kind      race, uninitialised, divergence, assumption, leak; or a fault: out-of-bounds, zero-division, assertion.
     message   the sentence.
     loc       the access; ``other_loc`` the other side of a race.
     threads   global (x, y, z) of the threads involved, in the order of the locations.
@@ -57,13 +61,10 @@ class Finding:
         return self.report()
 
 
-class SanitizerError(DeviceError):
-    """The check device found a race, an uninitialised read or a divergent barrier; ``findings`` holds them."""
-
-    def __init__(self, findings: list[Finding]):
-        self.findings = findings
-        more = f"\n({len(findings) - 1} more findings)" if len(findings) > 1 else ""
-        super().__init__(findings[0].report() + more)
+def error(findings: list[Finding]) -> SanitizerError:
+    """The exception for some findings: the report of the first, and how many more there are."""
+    more = f"\n  and {len(findings) - 1} more" if len(findings) > 1 else ""
+    return SanitizerError(findings[0].report() + more, findings)
 
 
 class Findings(list[Finding]):

@@ -175,14 +175,15 @@ class Frame:
         return x, y, z
 
     # -- records -------------------------------------------------------------------------------------------
-    def fault(self, bad: Array, site: Site, index: Array | None = None, length: Array | int | None = None) -> int:
-        """Record a fault of the lanes ``bad``; returns the lane whose fault is the first."""
+    def fault(self, bad: Array, site: Site, index: Array | None = None, length: Array | int | None = None) -> None:
+        """Record a fault of the lanes ``bad``: the launch keeps the first of the smallest thread."""
         lanes = np.flatnonzero(self.all(bad))
         ids = self.linear()[lanes]
         lane = int(lanes[np.argmin(ids)])
         thread = int(self.linear()[lane])
+        at = None if index is None else int(self.all(index)[lane])
+        of = length if length is None or isinstance(length, int) else int(self.all(length)[lane])
         if self.launch.first is None or thread < self.launch.first.thread:
-            at = None if index is None else int(self.all(index)[lane])
-            of = length if length is None or isinstance(length, int) else int(self.all(length)[lane])
             self.launch.first = Record(thread, self.thread(lane), site, at, of)
-        return lane
+        if self.launch.watch is not None:
+            self.launch.watch.fault(self.thread(lane), site, at, of)

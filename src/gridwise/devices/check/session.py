@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ..registry import overriding
 from .device import CheckDevice
-from .findings import Finding
+from .findings import RAISED, Finding
 
 
 @dataclass
@@ -26,6 +26,10 @@ class Session:
     def findings(self) -> list[Finding]:
         """Races, faults, uninitialised reads and the like in the order found, then leaks."""
         return [*self.device.findings, *self.leaks]
+
+    def silent(self) -> list[Finding]:
+        """The findings that no device raises as a fault by itself."""
+        return [f for f in self.findings if f.kind not in RAISED]
 
     def report(self) -> str:
         """Every finding, and a last line that counts them."""

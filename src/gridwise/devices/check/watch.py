@@ -11,8 +11,9 @@ from gridwise.ir.core import Op, Site, Value
 from gridwise.ir.types import ArrayType
 from gridwise.lang.errors import Loc
 
+from ..faults import describe
 from . import shadow
-from .findings import Finding, Findings, Thread
+from .findings import FAULTS, Finding, Findings, Thread
 from .memory import Space
 from .shadow import Shadow
 
@@ -136,15 +137,14 @@ class Watch:
         )
         self._add(key, "race", message, one.op.loc, two.op.loc, (mine, theirs), element)
 
-    def out_of_bounds(self, f: Frame, a: Access, lane: int, index: int, extent: int, site: Site) -> None:
-        key = (self.program, "out-of-bounds", a.op, site.axis, site.detail)
+    def fault(self, thread: Thread, site: Site, index: int | None, length: int | None) -> None:
+        """A fault, which the device raises too."""
+        key = (self.program, site)
         if self.findings.seen(key):
             return
-        thread = f.thread(lane)
-        axis = f" on axis {site.axis}" if site.axis else ""
-        message = f"{self._kernel()}: index {index} is out of range for {site.detail}{axis} of length {extent}"
-        message += f" (thread {self._show(thread)})"
-        self._add(key, "out-of-bounds", message, a.op.loc, None, (thread,), (a.array, (index,)))
+        message = f"{self._kernel()}: {describe(site, index, length)} (thread {self._show(thread)})"
+        element = None if index is None else (site.detail, (index,))
+        self._add(key, FAULTS[site.kind], message, site.loc, None, (thread,), element)
 
     # -- cooperation and facts -----------------------------------------------------------------------------------
     def barrier(self, f: Frame, op: Op) -> None:
