@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import itertools
 import re
 import struct
@@ -160,7 +161,13 @@ for _axis, _a in enumerate("xyz"):
 
 def _narrow(dtype: Any, source: Any) -> Callable[[float], float]:
     """The compiler's helper that rounds to a 16-bit float: its bits are the low ones of the vector register."""
-    return lambda x: struct.unpack("<d", struct.pack("<Q", int(source(x).astype(dtype).view(np.uint16))))[0]
+
+    def narrow(x: float) -> float:
+        with np.errstate(over="ignore"):
+            bits = int(source(x).astype(dtype).view(np.uint16))
+        return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
+
+    return narrow
 
 
 for _name, _dtype in (("hf", np.float16), ("bf", ml_dtypes.bfloat16)):
@@ -260,8 +267,8 @@ class Simulator:
         "MULTIPROCESSOR_COUNT": 132, "MEMORY_POOLS_SUPPORTED": 1,
     }  # fmt: skip
 
-    def __init__(self, capacity: int = 1 << 30):
-        self.capacity = capacity
+    def __init__(self) -> None:
+        self.capacity = 0
         self.memory: dict[int, Any] = {}
         self.sources: dict[bytes, tuple[str, str]] = {}  # PTX image: (LLVM IR, entry)
         self.functions: dict[int, HostCode] = {}
@@ -380,12 +387,19 @@ class Simulator:
 
 @contextmanager
 def simulated(capacity: int = 1 << 30) -> Iterator[Simulator]:
-    """A simulated driver in place of the real one, for the length of a ``with``."""
+    """The simulated driver in place of the real one, for the length of a ``with``.
+
+    One per process: what is collected late frees memory of the driver that it came from.
+    """
     from gridwise.devices import cuda_driver, cuda_module
     from gridwise.targets.ptx import compile as ptx_compile
     from gridwise.targets.ptx import emit as ptx_emit
 
-    simulator = Simulator(capacity)
+    simulator = _simulator()
+    gc.collect()
+    simulator.capacity = capacity + sum(map(len, simulator.memory.values()))
+    simulator.refuse.clear()
+    simulator.launches = 0
     real_compile, real_emit, real_driver = ptx_compile.compile, ptx_emit.emit, cuda_driver.driver
     entries: dict[str, str] = {}
 
@@ -412,6 +426,11 @@ def simulated(capacity: int = 1 << 30) -> Iterator[Simulator]:
         for user in users:
             user.driver = real_driver
         cuda_driver.attribute.cache_clear()
+
+
+@functools.cache
+def _simulator() -> Simulator:
+    return Simulator()
 
 
 def _users() -> list[Any]:
