@@ -56,8 +56,8 @@ def write_png(path: str | Path, rgb: np.ndarray) -> None:
     height, width, _ = rgb.shape
     rows = np.concatenate([np.zeros((height, 1), np.uint8), rgb.reshape(height, -1)], axis=1)  # filter 0 a row
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows.tobytes())) + chunk(b"IEND", b"")
-    Path(path).write_bytes(data)
+    data = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows.tobytes())) + chunk(b"IEND", b"")
+    Path(path).write_bytes(b"\x89PNG\r\n\x1a\n" + data)
 
 
 def main() -> None:

@@ -26,6 +26,7 @@ from .lang.errors import (
     LaunchValueError,
     OutOfMemoryError,
     RaceError,
+    SanitizerError,
     UnprovedError,
     UnsupportedError,
 )

@@ -94,10 +94,8 @@ def command(source: Path | None, wanted: tuple[str, ...]) -> None:
     reference = np.sort(keys)
     failed = False
     origin = str(source) if source else "the Python standard library"
-    exponent = len(keys).bit_length() - 1
-    table = Table(
-        "device", "driver", "kernel", "with transfer", "result", title=f"bitonic sort of 2^{exponent} u32 keys from {origin}"
-    )
+    title = f"bitonic sort of 2^{len(keys).bit_length() - 1} u32 keys from {origin}"
+    table = Table("device", "driver", "kernel", "with transfer", "result", title=title)
     pictures: dict[str, np.ndarray] = {}
     times: dict[str, float] = {}
     mandelbrot = sample("mandelbrot")

@@ -167,7 +167,8 @@ class ArrayBinder:
     def _folded(self) -> None:
         name = self.spec.name
         bad_value(
-            f"{self.kernel}: argument '{name}' reaches one element by several indices, and {show(self.spec)} is written",
+            f"{self.kernel}: argument '{name}' reaches one element by several indices, "
+            f"and {show(self.spec)} is written",
             f"pass an array with an element for each index: {name}.copy()",
         )
 
@@ -180,7 +181,8 @@ def scalar(kernel: str, name: str, t: ty.ScalarTy, value: Any) -> bool | int | f
         try:
             return int(t.cls(value))
         except ValueError:
-            bad_value(f"{where} is {value!r}, which is no {t}", f"pass one of {', '.join(f'{t}.{m.name}' for m in t.cls)}")
+            members = ", ".join(f"{t}.{m.name}" for m in t.cls)
+            bad_value(f"{where} is {value!r}, which is no {t}", f"pass one of {members}")
     if isinstance(value, np.ndarray) and value.shape == ():
         value = value[()]
     if machine.kind == "bool":
@@ -214,7 +216,7 @@ def flatten(kernel: str, name: str, t: ty.Ty, value: Any) -> Iterator[bool | int
         yield scalar(kernel, name, t, value)
     elif isinstance(t, ty.StructTy):
         if not isinstance(value, t.cls | np.void):
-            bad_type(f"{kernel}: argument '{name}' takes the struct {t}, and was given {_given(value)}", f"pass {t}(...)")
+            bad_type(f"{kernel}: argument '{name}' takes a {t}, and was given {_given(value)}", f"pass {t}(...)")
         for field, ft in t.fields:
             part = value[field] if isinstance(value, np.void) else getattr(value, field)
             yield from flatten(kernel, f"{name}.{field}", ft, part)
@@ -332,7 +334,8 @@ def positional(
     missing = [s.name for s in specs if s.name not in values and s.default is inspect.Parameter.empty]
     if missing:
         shown = ", ".join(f"'{m}'" for m in missing)
-        bad_type(f"{kernel}: argument{'s' if len(missing) > 1 else ''} {shown} missing", f"{kernel}({', '.join(names)})")
+        plural = "s" if len(missing) > 1 else ""
+        bad_type(f"{kernel}: argument{plural} {shown} missing", f"call {kernel}({', '.join(names)})")
     return tuple(values.get(s.name, s.default) for s in specs)
 
 

@@ -78,7 +78,8 @@ def relations(requires: Any, names: Sequence[str], loc: Loc) -> tuple[Relation, 
     found = []
     for fn in requires if isinstance(requires, list | tuple) else (() if requires is None else (requires,)):
         if unwrap(fn) is None:
-            raise KernelTypeError("requires= takes a lambda of the kernel's parameters", loc, "lambda a, c: len(a) >= len(c)")
+            hint = "requires=lambda a, c: len(a) >= len(c)"
+            raise KernelTypeError("requires= takes a lambda of the kernel's parameters", loc, hint)
         takes = tuple(inspect.signature(fn).parameters)
         unknown = [n for n in takes if n not in names]
         if unknown:

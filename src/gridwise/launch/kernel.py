@@ -153,7 +153,7 @@ class Kernel:
         block: int | tuple[int, ...] | None = None,
         **named: Any,
     ) -> None:
-        """Run the function itself as plain Python on NumPy arrays, thread after thread: slow, and steppable with pdb."""
+        """Run the function itself as plain Python on NumPy arrays, a thread at a time: slow, steppable with pdb."""
         from .plain import run
 
         try:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gridwise.devices import order
 from gridwise.devices.array import Array
-from gridwise.devices.base import Device, Stream
+from gridwise.devices.base import Device
 from gridwise.devices.registry import host_device, private_stream
 from gridwise.frontend import ArraySpec, Compiled, ConstSpec, ParamSpec, ScalarSpec, compile_kernel
 from gridwise.frontend import types as ty
@@ -261,7 +261,8 @@ class Launcher:
         fits_block(self.name, block, device.limits, device.name)
         if len(self.arrays) > device.limits.max_arrays:
             bad_value(
-                f"{self.name} has {len(self.arrays)} array parameters, and {device.name} allows {device.limits.max_arrays}"
+                f"{self.name} has {len(self.arrays)} array parameters, "
+                f"and {device.name} allows {device.limits.max_arrays}"
             )
         if wide and Cap.I64 not in device.caps:
             refuse(

@@ -46,7 +46,7 @@ def overlaps(a: ArrayArg, a_size: int, b: ArrayArg, b_size: int) -> bool:
         return True
     try:
         x, y = np.asarray(_Fake(base_a, a, a_size)), np.asarray(_Fake(base_b, b, b_size))
-        return bool(np.shares_memory(x, y, max_work=_WORK))
+        return bool(np.shares_memory(x, y, max_work=_WORK))  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
 

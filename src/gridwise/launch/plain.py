@@ -76,9 +76,9 @@ def _uses_barrier(fn: types.FunctionType, seen: set[Any]) -> bool:
             other = getattr(other, "fn", other)
             if other is memory.barrier:
                 return True
-            if isinstance(other, types.FunctionType) and not other.__module__.startswith("gridwise.lang"):
-                if _uses_barrier(other, seen):
-                    return True
+            ours = isinstance(other, types.FunctionType) and other.__module__.startswith("gridwise.lang")
+            if isinstance(other, types.FunctionType) and not ours and _uses_barrier(other, seen):
+                return True
     return False
 
 
