@@ -16,3 +16,12 @@ class Cap(enum.Enum):
     SUBGROUP = "subgroup operations"
     TENSOR_CORES = "matrix units"
     PRINT = "print in kernels"
+
+
+def has(cap: Cap) -> bool:
+    """Whether the target that the kernel is compiled for has a capability: known at compile time.
+
+    Every branch of ``if target.has(Cap.X): ... else: ...`` is type-checked on every target. A plain-Python run has
+    every capability that NumPy gives.
+    """
+    return cap in (Cap.F64, Cap.F16, Cap.I64, Cap.ATOMIC_I64, Cap.ATOMIC_F32, Cap.PRINT)

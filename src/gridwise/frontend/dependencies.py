@@ -1,0 +1,77 @@
+"""What a compilation looked at outside its arguments: rule 9 makes a change to any of it a new compilation."""
+
+from __future__ import annotations
+
+import hashlib
+import types
+from dataclasses import dataclass, field
+from typing import Any
+
+_MISSING = object()
+
+
+def _same(now: Any, then: Any) -> bool:
+    """The same constant: identity, or equality of type and value (1 is not True, 0.0 is not -0.0)."""
+    if now is then:
+        return True
+    if type(now) is not type(then):
+        return False
+    if isinstance(now, int | str):
+        return bool(now == then)
+    if isinstance(now, float):
+        return now.hex() == then.hex()
+    if isinstance(now, tuple):
+        return len(now) == len(then) and all(map(_same, now, then))
+    return False
+
+
+@dataclass
+class Dependencies:
+    """Captured names and the code of every function that was lowered."""
+
+    names: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = field(default_factory=dict)
+    cells: dict[int, tuple[types.CellType, Any]] = field(default_factory=dict)
+    attributes: dict[tuple[int, str], tuple[Any, str, Any]] = field(default_factory=dict)
+    functions: dict[int, tuple[types.FunctionType, types.CodeType, tuple[Any, ...] | None]] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def name(self, space: dict[str, Any], name: str, value: Any) -> None:
+        self.names[id(space), name] = (space, name, value)
+
+    def missing(self, space: dict[str, Any], name: str) -> None:
+        """A builtin was used because the module has no such name."""
+        self.names[id(space), name] = (space, name, _MISSING)
+
+    def cell(self, cell: types.CellType, value: Any) -> None:
+        self.cells[id(cell)] = (cell, value)
+
+    def attribute(self, obj: Any, name: str, value: Any) -> None:
+        if not callable(value):
+            self.attributes[id(obj), name] = (obj, name, value)
+
+    def function(self, fn: types.FunctionType, text: str) -> None:
+        self.functions[id(fn)] = (fn, fn.__code__, fn.__defaults__)
+        self.texts[f"{fn.__module__}.{fn.__qualname__}:{fn.__code__.co_firstlineno}"] = text
+
+    def valid(self) -> bool:
+        """Whether everything is still as it was. Cheap: called on every launch that is not prepared."""
+        for space, name, then in self.names.values():
+            if not _same(space.get(name, _MISSING), then):
+                return False
+        for cell, then in self.cells.values():
+            try:
+                if not _same(cell.cell_contents, then):
+                    return False
+            except ValueError:
+                return False
+        for obj, name, then in self.attributes.values():
+            if not _same(getattr(obj, name, _MISSING), then):
+                return False
+        return all(fn.__code__ is code and fn.__defaults__ is defaults for fn, code, defaults in self.functions.values())
+
+    def fingerprint(self) -> str:
+        """A SHA-256 over the sources of all functions that were lowered (constants are part of the IR)."""
+        h = hashlib.sha256()
+        for name in sorted(self.texts):
+            h.update(name.encode() + b"\0" + self.texts[name].encode() + b"\0")
+        return h.hexdigest()
