@@ -165,6 +165,19 @@ def test_all_threads_write_one_uniform_element() -> None:
     assert not device.findings
 
 
+@pytest.mark.parametrize("scope", ["block", "device"])
+def test_atomics_of_block_scope_meet_between_blocks(scope: str) -> None:
+    s = Sketch((8, 1, 1))
+    c = s.array("c", I32, "atomic")
+    s.b.atomic("add", c, [s.b.const(0, I32)], [s.b.const(1, I32)], scope=scope)
+    device = CheckDevice(collect=True)
+    kernel = s.kernel()
+    launch(device, kernel, 1, [device.zeros(1, I32)])
+    assert not device.findings
+    launch(device, kernel, 2, [device.zeros(1, I32)])
+    assert [f.kind for f in device.findings] == (["race"] if scope == "block" else [])
+
+
 def test_members_of_a_struct_do_not_race_with_each_other() -> None:
     pair = layout("Pair", [("left", I32, 0), ("right", F32, 2)])
     device = CheckDevice(collect=True)

@@ -14,9 +14,9 @@ import pytest
 from gridwise.devices.check import shadow
 from gridwise.devices.check.shadow import Shadow
 
-KINDS = ("read", "write", "atomic")
+KINDS = ("read", "write", "atomic", "scoped")
 THREADS = 4  # 0 and 1 are of block 0, 2 and 3 of block 1
-OPERATIONS = [(kind, who) for kind in range(3) for who in range(1, 1 << THREADS)]
+OPERATIONS = [(kind, who) for kind in range(4) for who in range(1, 1 << THREADS)]
 
 
 def verdicts(kind: np.ndarray, who: np.ndarray, barrier: np.ndarray, seed: int) -> np.ndarray:
@@ -32,7 +32,7 @@ def verdicts(kind: np.ndarray, who: np.ndarray, barrier: np.ndarray, seed: int) 
             order = random.permutation(case.size)
             case, thread = case[order], thread[order]
             me = shadow.pack(thread // 2, thread % 2, epoch[case, n])
-            for bad, _ in getattr(memory, name)(case, me):
+            for bad, _ in memory.record(name, case, me):
                 found[case[bad]] = True
     return found
 
@@ -47,6 +47,10 @@ def pairs(kind: np.ndarray, who: np.ndarray, barrier: np.ndarray) -> np.ndarray:
             continue
         both = (who[:, m] >> s & 1) & (who[:, n] >> t & 1) == 1
         clash = (kind[:, m] == 1) | (kind[:, n] == 1) | (kind[:, m] != kind[:, n])
+        # Kinds 2 and 3 are atomics, which race only between blocks and only if one has block scope.
+        atomics = (kind[:, m] >= 2) & (kind[:, n] >= 2)
+        scoped = (kind[:, m] == 3) | (kind[:, n] == 3)
+        clash = np.where(atomics, scoped & (s // 2 != t // 2), clash)
         unordered = s // 2 != t // 2 or epoch[:, m] == epoch[:, n]
         found |= both & clash & unordered
     return found

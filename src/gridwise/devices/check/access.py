@@ -30,7 +30,7 @@ class Access:
     """One memory operation of the kernel, as findings name it."""
 
     number: int
-    kind: str  # "read", "write", "atomic"
+    kind: str  # "read", "write", "atomic", "scoped" (an atomic of block scope)
     op: Op
     array: str
     member: Member
@@ -158,7 +158,7 @@ class Translator:
 
     def atomic(self, op: Op) -> Step:
         assert op.result is not None
-        a = self._access(op, "atomic")
+        a = self._access(op, "scoped" if op.attrs["scope"] == "block" else "atomic")
         locate, to = self._locator(a), self.program.number(op.result)
         fn, m = op.attrs["fn"], a.member
         values = [self.program.number(v) for v in op.operands[-(2 if fn == "compare_exchange" else 1) :]]

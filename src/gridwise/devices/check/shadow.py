@@ -2,7 +2,8 @@
 
 Two accesses to an element race if at least one is a plain write, or one is plain and one atomic; different threads
 make them; and no barrier orders them: the threads are of different blocks, or of one block between the same two
-barriers. One record an access is an integer:
+barriers. Two atomics of different blocks race if one of them has only the scope of its block.
+One record an access is an integer:
 
     bits  0-9    the thread's place in its block
     bits 10-31   its block, modulo 2**22
@@ -65,10 +66,11 @@ class Pair:
     def __init__(self, size: int):
         self.first, self.second = np.zeros(size, np.int64), np.zeros(size, np.int64)
 
-    def check(self, at: Array, me: Array) -> Iterator[Conflict]:
+    def check(self, at: Array, me: Array, apart: bool = False) -> Iterator[Conflict]:
+        """The accesses that conflict with a record; ``apart``: only those of another block do."""
         for slot in (self.first, self.second):
             old = slot[at]
-            bad = conflicts(old, me)
+            bad = (old != 0) & (((old ^ me) & BLOCK) != 0) if apart else conflicts(old, me)
             if bad.any():
                 yield bad, old
 
@@ -103,7 +105,15 @@ class Shadow:
     def __init__(self, size: int, kinds: set[str]):
         self.writer = np.zeros(size, np.int64) if "write" in kinds else None
         self.readers = Pair(size) if "read" in kinds else None
-        self.atomics = Pair(size) if "atomic" in kinds and len(kinds) > 1 else None
+        self.atomics = Pair(size) if kinds & {"atomic", "scoped"} and kinds != {"atomic"} else None
+        self.scopeds = Pair(size) if "scoped" in kinds else None  # the atomics among them of block scope
+
+    def record(self, kind: str, at: Array, me: Array) -> Iterator[Conflict]:
+        """An operation by several lanes: yields what it conflicts with, then remembers it."""
+        if kind == "scoped" and self.scopeds is None:
+            kind = "atomic"
+        records: Iterator[Conflict] = getattr(self, kind)(at, me)
+        return records
 
     def read(self, at: Array, me: Array) -> Iterator[Conflict]:
         assert self.readers is not None
@@ -118,7 +128,16 @@ class Shadow:
         yield from self._against_writer(at, me)
         if self.readers is not None:
             yield from self.readers.check(at, me)
+        if self.scopeds is not None:
+            yield from self.scopeds.check(at, me, apart=True)
         self.atomics.add(at, me)
+
+    def scoped(self, at: Array, me: Array) -> Iterator[Conflict]:
+        """An atomic operation of block scope."""
+        assert self.atomics is not None and self.scopeds is not None
+        yield from self.atomic(at, me)
+        self.scopeds.add(at, me)
+        yield from self.atomics.check(at, me, apart=True)  # after adding: lanes of this very operation count
 
     def write(self, at: Array, me: Array) -> Iterator[Conflict]:
         assert self.writer is not None

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from .interpret import Program
 
 Array = np.ndarray[Any, Any]
-VERBS = {"read": "read", "write": "written", "atomic": "updated atomically"}
+VERBS = {
+    "read": "read",
+    "write": "written",
+    "atomic": "updated atomically",
+    "scoped": "updated atomically in the scope of its block",
+}
 
 
 class Watch:
@@ -47,6 +52,9 @@ class Watch:
         """Give an array its shadow, if two threads could conflict on it."""
         accesses = self.touched.get(array, [])
         kinds = {a.kind for a in accesses}
+        if space.type.space == "shared" and "scoped" in kinds:
+            kinds.add("atomic")  # all threads that can reach it are of one block
+            kinds.discard("scoped")
         if not kinds - {"read"} or kinds == {"atomic"}:
             return
         unit = 0
@@ -83,7 +91,7 @@ class Watch:
         me = (me if lanes is None else me[lanes]) | np.int64(min(a.number, shadow.SITES - 1) << shadow.SITE_SHIFT)
         start = (space.offset + a.member.offset) % a.member.type.size
         where = at * (a.member.type.size // space.unit) + start // space.unit
-        for bad, old in getattr(space.shadow, a.kind)(where, me):
+        for bad, old in space.shadow.record(a.kind, where, me):
             self._race(f, a, bad, old, lanes, indices, shift)
 
     def _records(self, f: Frame) -> Array:
