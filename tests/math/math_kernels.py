@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 import mpmath
 import numpy as np
 
+from gridwise.devices.base import Device
 from gridwise.devices.check import CheckDevice
 from gridwise.ir import Builder, Kernel, Param, Region, Value, verify
 from gridwise.ir.types import BOOL, F32, F64, I32, ArrayType, Scalar
 from gridwise.lang.errors import Loc
 from gridwise.lang.math import BY_FN
 from gridwise.passes.expand_math import expand_math
+from gridwise.passes.pipeline import lower
 
 LOC = Loc("kernel.py", 1)
 
@@ -33,6 +35,24 @@ def kernel_of(code: str, fn: str, types: Sequence[Scalar], result: Scalar) -> Ke
     return verify(Kernel(fn or code, params, body, (256, 1, 1), 1, I32, LOC))
 
 
+def math_kernel(fn: str, count: int, scalar: Scalar, code: str = "math") -> Kernel:
+    """The kernel of one function of ``count`` arguments. ``ldexp`` takes its second as i32."""
+    types = [I32 if fn == "ldexp" and n == 1 else scalar for n in range(count)]
+    result = BOOL if code == "math" and BY_FN[fn].signature.endswith("B") else scalar
+    return kernel_of(code, fn, types, result)
+
+
+def launch(device: Device, kernel: Kernel, columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Run a lowered kernel over whole columns."""
+    types = [p.type.elem for p in kernel.params if isinstance(p.type, ArrayType)]
+    assert all(isinstance(t, Scalar) for t in types)
+    given = [device.array(np.ascontiguousarray(c, t.dtype), t) for c, t in zip(columns, types[:-1])]
+    out = device.zeros(len(columns[0]), types[-1])
+    blocks = (-(-len(columns[0]) // 256), 1, 1)  # counted before the kernel was coarsened
+    device.launch(device.load(kernel), blocks, [*(a.arg for a in given), out.arg], device.default_stream)
+    return out.numpy()
+
+
 def run(
     fn: str,
     *columns: np.ndarray,
@@ -40,20 +60,17 @@ def run(
     code: str = "math",
     after: Callable[[Kernel], None] = lambda kernel: None,
 ) -> np.ndarray:
-    """The expanded function on the check device, the IR changed by ``after``. ``ldexp``'s second column is i32."""
-    types = [I32 if fn == "ldexp" and n == 1 else scalar for n in range(len(columns))]
-    result = BOOL if code == "math" and BY_FN[fn].signature.endswith("B") else scalar
-    kernel = kernel_of(code, fn, types, result)
+    """The expanded function on the check device, the IR changed by ``after``."""
+    kernel = math_kernel(fn, len(columns), scalar, code)
     expand_math(kernel)
     after(kernel)
-    verify(kernel)
-    device = CheckDevice(sanitize=False)
-    n = len(columns[0])
-    given = [device.array(np.ascontiguousarray(c, t.dtype), t) for c, t in zip(columns, types)]
-    out = device.zeros(n, result)
-    blocks = (-(-n // 256), 1, 1)
-    device.launch(device.load(kernel), blocks, [*(a.arg for a in given), out.arg], device.default_stream)
-    return out.numpy()
+    return launch(CheckDevice(sanitize=False), verify(kernel), columns)
+
+
+def run_on(device: Device, fn: str, *columns: np.ndarray, scalar: Scalar, code: str = "math") -> np.ndarray:
+    """The function on any device, through the whole pipeline. The columns must fill whole blocks of 1024."""
+    kernel = lower(math_kernel(fn, len(columns), scalar, code), device.target)
+    return launch(device, kernel, columns)
 
 
 def exact(fn: str, *args: float) -> mpmath.mpf:
@@ -146,12 +163,18 @@ def sample(fn: str, scalar: Scalar, count: int, seed: int) -> list[np.ndarray]:
 
 def floor_of(fn: str, columns: list[np.ndarray]) -> np.ndarray | float:
     """Where an ulp is not taken at the result alone: see ``lang.math.accuracy``."""
+    if fn not in ("logaddexp", "lgamma"):
+        return 0.0
+    wide = widened(columns)
     if fn == "logaddexp":
-        return np.max(np.abs([c.astype(np.float64) for c in columns]), axis=0)
-    if fn == "lgamma":
-        x = columns[0].astype(np.float64)
-        return np.where(x < 0, np.maximum(BY_FN[fn].reference(-x), 1.0), 0.0)
-    return 0.0
+        return np.max(np.abs(wide), axis=0)
+    return np.where(wide[0] < 0, np.maximum(BY_FN[fn].reference(-wide[0]), 1.0), 0.0)
+
+
+def widened(columns: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """As float64; signalling NaNs among random bits would warn."""
+    with np.errstate(invalid="ignore"):
+        return [c.astype(np.float64) for c in columns]
 
 
 SPECIALS = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1.5, -1.5, 2.5, -2.5)
