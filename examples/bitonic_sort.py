@@ -11,7 +11,7 @@ from typing import NewType, Protocol, TypeVar
 import numpy as np
 
 import gridwise as gw
-from gridwise import DisjointSlice, thread, u32
+from gridwise import DisjointSlice, i32, thread, u32
 
 
 class Ordered(Protocol):
@@ -21,8 +21,8 @@ class Ordered(Protocol):
 
 
 Key = TypeVar("Key", bound=Ordered)
-Stage = NewType("Stage", u32)
-Pass = NewType("Pass", u32)
+Stage = NewType("Stage", i32)
+Pass = NewType("Pass", i32)
 
 
 @gw.enum(u32)

@@ -136,7 +136,13 @@ def test_errors(device):
 
 @pytest.mark.parametrize(
     ("shape", "strides", "wanted"),
-    [((4,), (1,), (0, 4)), ((4,), (-1,), (-3, 1)), ((2, 3), (10, -2), (-4, 11)), ((0, 3), (3, 1), (0, 0)), ((), (), (0, 1))],
+    [
+        ((4,), (1,), (0, 4)),
+        ((4,), (-1,), (-3, 1)),
+        ((2, 3), (10, -2), (-4, 11)),
+        ((0, 3), (3, 1), (0, 0)),
+        ((), (), (0, 1)),
+    ],
 )
 def test_span(shape, strides, wanted):
     assert span(shape, strides) == wanted

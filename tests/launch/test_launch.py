@@ -78,10 +78,10 @@ def captured(x: DisjointSlice[f32]):
 
 
 @gw.kernel(requires=lambda x, n: len(x) >= n)
-def first(x: Slice[f32], y: DisjointSlice[f32], n: u32):
+def first(x: Slice[f32], y: DisjointSlice[f32], n: i32):
     i = thread.index_1d()
     if i in y:
-        y[i] = x[int(i)] if int(i) < int(n) else 0.0
+        y[i] = x[int(i)] if int(i) < n else 0.0
 
 
 def data(*shape):

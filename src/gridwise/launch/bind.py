@@ -155,9 +155,11 @@ class ArrayBinder:
 
     def _bad_rank(self, shape: tuple[int, ...]) -> None:
         spec = self.spec
-        hint = f"pass a view: {spec.name}.reshape(-1)" if self.rank == 1 else f"annotate it with rank {len(shape)}"
-        if self.rank != 1 and not shape:
-            hint = None
+        hint: str | None = None
+        if self.rank == 1:
+            hint = f"pass a view: {spec.name}.reshape(-1)"
+        elif shape:
+            hint = f"annotate it with rank {len(shape)}"
         bad_type(
             f"{self.kernel}: argument '{spec.name}' has {len(shape)} axes (shape {shape}), "
             f"expected {self.rank}: {show(spec)}",
@@ -200,7 +202,7 @@ def scalar(kernel: str, name: str, t: ty.ScalarTy, value: Any) -> bool | int | f
             bad_value(f"{where} is {n}, which does not fit {t} ({low} to {high})", f"pass gw.{t}(...) to wrap it")
         return n
     if isinstance(value, bool | np.bool_) or not _number(value):
-        bad_type(f"{where} takes {t}, a number, and was given {_given(value)}")
+        bad_type(f"{where} takes {t}, a number, and was given {_given(value)}", "pass a number")
     return float(value)
 
 

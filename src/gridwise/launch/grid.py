@@ -26,7 +26,8 @@ def _axes(kernel: str, what: str, value: Any, domain: int, least: int) -> XYZ:
             f"give {domain} of them: x{', y' if domain > 1 else ''}{', z' if domain > 2 else ''}",
         )
     if any(n < least for n in sizes):
-        bad_value(f"{kernel}: {what}={value!r} has an axis below {least}")
+        hint = "leave it out, and it covers the output" if what == "grid" else "write block=256"
+        bad_value(f"{kernel}: {what}={value!r} has an axis below {least}", hint)
     x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z
 

@@ -56,14 +56,10 @@ class Kernel:
         self.requires, self.unchecked = requires, bool(unchecked)
         self.fastmath = frozenset(fastmath)
         functools.update_wrapper(self, fn)
+        del self.__wrapped__  # type: ignore[attr-defined]  # a kernel called from a kernel is refused, not inlined
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}, domain={self.domain}, block={self.block}>"
-
-    @property
-    def __gridwise_function__(self) -> Callable[..., Any]:
-        """The plain function, for kernels that call this one as a device function."""
-        return self.fn
 
     @cached_property
     def signature(self) -> Signature:

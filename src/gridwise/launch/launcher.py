@@ -183,6 +183,10 @@ class Launcher:
         loaded = self._loaded.get(key)
         if loaded is None or not loaded.analysed.valid():
             loaded = self._loaded[key] = self._compile(device, block, wide, bounds)
+        if grid[0] * block[0] > loaded.analysed.most_threads:  # known only once it is compiled
+            if not loaded.wide:
+                return self._compile(device, block, True, bounds)
+            bad_value(f"{self.name}: a grid of {grid[0]} blocks has more threads than an index can count")
         return loaded
 
     def prepare(self, device: Device, grid: XYZ | None, block: XYZ, args: tuple[Any, ...] | None) -> Loaded | None:

@@ -14,6 +14,7 @@ from typing import Any
 from gridwise.devices.base import Device, Module
 from gridwise.frontend import Compiled
 from gridwise.ir.core import Kernel
+from gridwise.ir.types import extent_limit
 
 from .contract import cover, guard
 
@@ -26,6 +27,8 @@ class Analysed:
 
         self.kernel: Kernel = analyse(compiled.kernel)
         self.dependencies = compiled.dependencies
+        # Threads along x, times the longest run of elements that one takes, stay within what an index can count.
+        self.most_threads = extent_limit(self.kernel.index) // compiled.longest_run
         self.guard = guard(self.kernel)
 
     def valid(self) -> bool:
