@@ -1,0 +1,110 @@
+"""Float operations that a driver's algebra would change, found so that the emitter can hide them.
+
+The language allows contraction to FMA and nothing else (rule 11). WGSL allows reassociation, and drivers use it:
+Mesa folds ``(a + b) - a`` to ``b``, ``x - x`` and ``x * 0.0`` to 0, ``a * b + a * c`` to ``a * (b + c)``. A value in
+``protected`` is passed through ``gw_exact``; a zero in one of ``opaque_zeros`` is made at run time. Patterns
+are matched through variables too. Nothing else is hidden: products that feed sums stay free to contract.
+"""
+
+from __future__ import annotations
+
+from gridwise.ir import Kernel, Op, Value, ops
+from gridwise.ir.types import Scalar
+
+SUM = frozenset({"add", "sub"})
+ZERO_SENSITIVE = frozenset({"add", "sub", "mul", "div", "fma"})
+
+
+def _is_float(v: Value) -> bool:
+    return isinstance(v.type, Scalar) and v.type.is_float
+
+
+def _constant(v: Value) -> bool:
+    return v.op is not None and v.op.code == "const"
+
+
+class Fragile:
+    """The float values of one kernel to hide, and the operations whose constant zeros must be hidden."""
+
+    def __init__(self, kernel: Kernel):
+        self.sets: dict[Value, list[Value]] = {}
+        for op in kernel.walk():
+            if op.code == "set" and _is_float(op.operands[1]):
+                self.sets.setdefault(op.operands[0], []).append(op.operands[1])
+        self.protected: set[Value] = set()
+        self.opaque_zeros: set[int] = set()
+        for op in kernel.walk():
+            if op.operands and _is_float(op.operands[-1]):
+                self.visit(op)
+
+    def sources(self, v: Value, depth: int = 3) -> list[Value]:
+        """The operations' results that a value may be, up to sign: through ``neg``, ``abs`` and variables."""
+        op = v.op
+        if op is None or depth == 0:
+            return [v]
+        if op.code in ("neg", "abs"):
+            return self.sources(op.operands[0], depth)
+        if op.code == "get":
+            return [s for x in self.sets.get(op.operands[0], []) for s in self.sources(x, depth - 1)]
+        return [v]
+
+    def related(self, a: Value, b: Value) -> bool:
+        """Whether two values may be the same one."""
+        while a.op is not None and a.op.code in ("neg", "abs"):
+            a = a.op.operands[0]
+        while b.op is not None and b.op.code in ("neg", "abs"):
+            b = b.op.operands[0]
+        if a is b:
+            return True
+        if a.op is None or b.op is None:
+            return False
+        if a.op.code == b.op.code == "get" and a.op.operands[0] is b.op.operands[0]:
+            return True
+        if a.op.code == b.op.code == "const":
+            return True
+        if a.op.code == "get" or b.op.code == "get":
+            return any(x is y for x in self.sources(a) for y in self.sources(b))
+        return False
+
+    def protect(self, v: Value, codes: frozenset[str], shares: Value | None = None) -> None:
+        """Hide what ``v`` may be where that is one of ``codes`` (and has an operand related to ``shares``)."""
+        for source in self.sources(v):
+            op = source.op
+            if op is None or (op.code not in codes and (op.attrs.get("fn") not in codes)):
+                continue
+            if shares is None or any(self.related(x, shares) for x in op.operands):
+                self.protected.add(source)
+
+    def visit(self, op: Op) -> None:
+        code, args = op.code, op.operands
+        if code in ZERO_SENSITIVE and any(_constant(v) and v.op is not None and v.op.attrs["value"] == 0 for v in args):
+            self.opaque_zeros.add(id(op))
+        if code in SUM or code in ops.COMPARISON:
+            a, b = args
+            self.protect(a, SUM, b)
+            self.protect(b, SUM, a)
+            if code == "sub" and self.related(a, b) and not _constant(a):
+                self.protected.add(a)
+            self.factor(a, b)
+        elif code == "mul":
+            a, b = args
+            self.protect(a, frozenset({"mul"}), b if _constant(b) else None) if _constant(b) else None
+            self.protect(b, frozenset({"mul"}), a if _constant(a) else None) if _constant(a) else None
+            for v in args:
+                self.protect(v, frozenset({"div", "sqrt"}))
+        elif code == "div":
+            for v in args:
+                self.protect(v, frozenset({"div", "sqrt", "mul"}))
+            if self.related(*args) and not _constant(args[0]):
+                self.protected.add(args[0])
+        elif code == "math" and op.attrs["fn"] == "sqrt":
+            self.protect(args[0], frozenset({"mul", "div"}))
+
+    def factor(self, a: Value, b: Value) -> None:
+        """``x * y + x * z``: hide one product."""
+        for p in self.sources(a):
+            for q in self.sources(b):
+                if p is q or p.op is None or q.op is None or not p.op.code == q.op.code == "mul":
+                    continue
+                if any(self.related(x, y) for x in p.op.operands for y in q.op.operands):
+                    self.protected.add(p)
