@@ -34,7 +34,7 @@ ULP: dict[str, tuple[float, float]] = {  # function: (f32, f64)
     "cospi": (1.5, 1.5),
     "asin": (1.5, 1.5),
     "acos": (1, 1),
-    "atan": (1.5, 1.5),
+    "atan": (2, 1.5),
     "atan2": (2, 2),
     "sinh": (2, 2),
     "cosh": (2, 2),
