@@ -309,11 +309,11 @@ class Simulator:
         return OK, self.ATTRIBUTES[key.name.removeprefix("CU_DEVICE_ATTRIBUTE_")]
 
     def cuMemGetInfo(self) -> Any:
-        return OK, self.capacity - sum(map(len, self.memory.values())), self.capacity
+        return OK, self.capacity - sum(map(len, list(self.memory.values()))), self.capacity
 
     # -- memory ------------------------------------------------------------------------------------------
     def cuMemAlloc(self, size: int) -> Any:
-        if sum(map(len, self.memory.values())) + size > self.capacity:
+        if sum(map(len, list(self.memory.values()))) + size > self.capacity:
             return Code("CUDA_ERROR_OUT_OF_MEMORY"), 0
         block = (ctypes.c_char * (size + 256))()
         ctypes.memset(block, 0xCD, size + 256)  # never zero by luck
@@ -397,7 +397,7 @@ def simulated(capacity: int = 1 << 30) -> Iterator[Simulator]:
 
     simulator = _simulator()
     gc.collect()
-    simulator.capacity = capacity + sum(map(len, simulator.memory.values()))
+    simulator.capacity = capacity + sum(map(len, list(simulator.memory.values())))
     simulator.refuse.clear()
     simulator.launches = 0
     real_compile, real_emit, real_driver = ptx_compile.compile, ptx_emit.emit, cuda_driver.driver

@@ -237,7 +237,13 @@ class Arith:
         if fn in _ROUNDING:
             return self.intrinsic(f"llvm.{_ROUNDING[fn]}.{name}", ty, [(ty, args[0])], fn)
         if fn in ("fmin", "fmax"):
-            return self.intrinsic(f"llvm.{fn[1:]}imumnum.{name}", ty, [(ty, a) for a in args], fn)
+            # llvm.minimumnum says this in one word, but LLVM 20 cannot select it on every target.
+            both = self.binary(fn[1:], t, args[0], args[1], lanes)
+            choice = vector("i1", lanes)
+            for nan, other in ((args[0], args[1]), (args[1], args[0])):
+                unordered = self.fn.value(f"fcmp uno {ty} {nan}, {nan}")
+                both = self.fn.value(f"select {choice} {unordered}, {ty} {other}, {ty} {both}", fn)
+            return both
         if fn == "copysign":
             return self.intrinsic(f"llvm.copysign.{name}", ty, [(ty, a) for a in args], fn)
         if fn == "isnan":

@@ -8,7 +8,7 @@ ordered: fence, relaxed operation, fence is how the PTX memory model builds rele
 from __future__ import annotations
 
 from gridwise.ir.types import F32, F64, U32, U64, Scalar
-from gridwise.targets.llvm.arith import Arith, mangled
+from gridwise.targets.llvm.arith import Arith
 
 _RMW = {"add": "add", "sub": "sub", "and": "and", "or": "or", "xor": "xor", "exchange": "xchg"}
 SCOPES = {"block": "block", "device": "device"}
@@ -81,7 +81,7 @@ def _float_extreme(
     assert t in (F32, F64)
     f, (kind, at) = arith.fn, pointer
     word = U32 if t == F32 else U64
-    ty, wt = arith.type(t), arith.type(word)
+    wt = arith.type(word)
     sync = f'syncscope("{SCOPES[scope]}")'
     slot = f.alloca(wt, "seen")
     first = f.value(f"load atomic {wt}, {kind} {at} {sync} monotonic, align {t.size}")
@@ -90,8 +90,7 @@ def _float_extreme(
     f.block(loop)
     seen = f.value(f"load {wt}, ptr {slot}")
     old = arith.bitcast(word, t, seen)
-    name = f"llvm.{fn}imumnum.{mangled(t, 1)}"
-    best = arith.bitcast(t, word, arith.intrinsic(name, ty, [(ty, old), (ty, value)]))
+    best = arith.bitcast(t, word, arith.math(f"f{fn}", t, [old, value]))
     if order in ("relaxed", "acquire"):  # nothing to change, and no write that others must see: done
         f.branch(f.value(f"icmp eq {wt} {best}, {seen}"), done, swap)
         f.block(swap)
