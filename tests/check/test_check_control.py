@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from running import Sketch, launch
 
 from gridwise.devices.check import CheckDevice
-from gridwise.ir import Builder, Value
+from gridwise.ir import Builder, Kernel, Value
 from gridwise.ir.types import I8, I32, U8, Scalar
+from gridwise.passes.pipeline import analyse, lower
 
 
 class Break(Exception):
@@ -194,9 +195,8 @@ class Emit:
 THREADS = 24
 
 
-@settings(max_examples=150, deadline=None)
-@given(programs(3, False, 0))
-def test_control_flow(program: list) -> None:
+def built(program: list) -> Kernel:
+    """The program as a kernel: each thread stores its three variables."""
     s = Sketch(block=(8, 1, 1))
     out = s.array("out", I32)
     i = s.b.identity("global_idx", 0)
@@ -209,16 +209,38 @@ def test_control_flow(program: list) -> None:
     for n, v in enumerate(emit.v):
         at = s.b.binary("add", s.b.binary("mul", i, s.b.const(3, I32)), s.b.const(n, I32))
         s.b.store(out, [at], s.b.get(v))
+    return s.kernel()
+
+
+def result(kernel: Kernel) -> list[int]:
     device = CheckDevice()
     target = device.zeros(3 * THREADS, I32)
-    launch(device, s.kernel(), 3, [target])
+    launch(device, kernel, THREADS // 8, [target])
+    return target.numpy().tolist()
+
+
+@settings(max_examples=150, deadline=None)
+@given(programs(3, False, 0))
+def test_control_flow(program: list) -> None:
     want: list[int] = []
     for thread in range(THREADS):
         plain = Plain(thread)
         with suppress(Return):
             plain.run(program, ())
         want += plain.v
-    assert target.numpy().tolist() == want
+    assert result(built(program)) == want
+
+
+@settings(max_examples=60, deadline=None)
+@given(programs(3, False, 0))
+def test_passes_keep_the_meaning(program: list) -> None:
+    kernel = built(program)
+    want = result(kernel)
+    analysed = analyse(kernel)
+    assert result(analysed) == want
+    for target in ("cpu", "ptx", "wgsl"):
+        for trust in (False, True):
+            assert result(lower(analysed, target, trust_launch=trust)) == want, (target, trust)
 
 
 def test_return_ends_the_thread() -> None:
