@@ -10,15 +10,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gridwise.ir.core import Kernel, Op, Value
-from gridwise.ir.types import BOOL, I64, VarType
+from gridwise.ir.types import BOOL, I64, ArrayType, VarType
 
-from .linear import Facts, add_forms
+from .linear import Facts, add_forms, ring
 from .summaries import Executor, Frame, Path, State, Summary, assigned
 from .terms import BLOCK, THREAD, Term, evaluate, integral, leaves
 from .uniformity import Uniformity, uniformity
 
 MANY = 1 << 64  # more iterations than any loop has
 HISTORY = 64  # names with more values than this are not listed
+MAX_REACH = 4096  # elements along x that a thread may span for its index to be kept from wrapping
 LISTED = 40  # and no more than this are spelled out for the solver
 
 
@@ -318,7 +319,25 @@ class Loops(Executor):
 
 
 def summarise(kernel: Kernel, uniform: Uniformity | None = None) -> Summary:
-    """Every access of a kernel, symbolically."""
-    run = Loops(kernel, uniform if uniform is not None else uniformity(kernel))
-    run.region(kernel.body, State({}, (), frozenset((0,))))
-    return run.out
+    """Every access of a kernel, symbolically. Sets ``kernel.reach``, which the facts rely on."""
+    uniform = uniform if uniform is not None else uniformity(kernel)
+    while True:
+        run = Loops(kernel, uniform)
+        run.region(kernel.body, State({}, (), frozenset((0,))))
+        reach = _reach(run.out)
+        if reach <= kernel.reach:
+            return run.out
+        kernel.reach = reach  # with fewer threads to think of, more is known
+
+
+def _reach(summary: Summary) -> int:
+    """How many elements a thread spans along x: with ``c[16 * i + j]`` 16, so that ``16 * i`` need not wrap around."""
+    out = 1
+    for access in summary.accesses:
+        t = access.array.type
+        if isinstance(t, ArrayType) and t.space == "global":
+            for index in access.index:
+                for atom, c in ring(index)[0].items():
+                    if atom.code == "leaf" and atom.data.kind == "bid" and atom.data.key == 0:
+                        out = max(out, -(-abs(c) // summary.kernel.block[0]))
+    return out if out <= MAX_REACH else 1

@@ -151,7 +151,7 @@ class Executor:
         self.bid: list[Term] = []
         self.gdim: list[Term] = []
         for a, size in enumerate(k.block):
-            blocks = max(1, min(limit // size, MAX_BLOCKS_YZ if a else limit)) if a < k.domain else 1
+            blocks = max(1, min(limit // size // (1 if a else k.reach), MAX_BLOCKS_YZ if a else limit)) if a < k.domain else 1
             zero, one = t.const(0, index), t.const(1, index)
             self.tid.append(t.leaf("tid", index, THREAD, f"thread_{'xyz'[a]}", 0, size - 1, a) if size > 1 else zero)
             bid = t.leaf("bid", index, BLOCK, f"block_{'xyz'[a]}", 0, blocks - 1, a) if blocks > 1 else zero
