@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 import threading
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,7 @@ class Queue:
         self.reads: list[tuple[Any, int, np.ndarray]] = []  # non-blocking reads: staging buffer, skip, where to
         self.owners: dict[int, list[Loaded]] = {}
         self.queries: Any = None
+        self.marker: Any = None
         self.free_queries = list(range(QUERIES))
 
     # -- recording ---------------------------------------------------------------------------------------
@@ -252,11 +254,17 @@ class Queue:
         with self.lock:
             self.finish_reads()
             if not self.pending and not self.printed:
-                try:
-                    self.handle.queue.on_submitted_work_done_sync()
-                except Exception as e:
-                    raise _lost(e) from None
+                self.fence().wait()
             self.raise_faults()
+
+    def fence(self) -> Fence:
+        """Submit everything; what it returns is done when that is."""
+        if self.marker is None:
+            self.marker = self.handle.create_buffer(size=16, usage=COPY_SRC)
+        staging = self.handle.create_buffer(size=16, usage=MAP_READ | COPY_DST)
+        self.commands().copy_buffer_to_buffer(self.marker, 0, staging, 0, 16)
+        self.flush()
+        return Fence(staging)
 
     def raise_faults(self) -> None:
         self.collect()
@@ -325,6 +333,32 @@ def _lost(error: BaseException) -> DeviceError:
     return error if isinstance(error, DeviceError) else lost(error)
 
 
+class Fence:
+    """The end of a submission, seen by mapping a buffer that it wrote.
+
+    (``on_submitted_work_done`` is what WebGPU has for this; wgpu-py 0.32 passes it a callback of the wrong type.)
+    """
+
+    def __init__(self, staging: Any):
+        self.staging = staging
+        self.promise = staging.map_async(MAP_MODE_READ)
+        self.finished = False
+
+    def wait(self) -> None:
+        if not self.finished:
+            try:
+                self.promise.sync_wait()
+            except Exception as e:
+                raise _lost(e) from None
+            self.finished = True
+            self.staging.destroy()
+
+    def done(self) -> bool:
+        if not self.finished and self.staging.map_state == "mapped":
+            self.wait()
+        return self.finished
+
+
 class WebGpuStream(Stream):
     """The device's queue. All streams of a device are one order of work."""
 
@@ -348,25 +382,17 @@ class WebGpuEvent(Event):
         self.queue = queue
         with queue.lock:
             self.query = queue.stamp()
-            queue.flush()
-            self.done_promise = queue.handle.queue.on_submitted_work_done_async()
-        self.finished = False
+            self.fence = queue.fence()
         self.host_time = 0.0
         if self.query is None:
             self.synchronize()
 
     def synchronize(self) -> None:
-        import time
-
-        if not self.finished:
-            self.done_promise.sync_wait()
-            self.host_time = time.perf_counter()
-            self.finished = True
+        self.fence.wait()
+        self.host_time = self.host_time or time.perf_counter()
 
     def done(self) -> bool:
-        if not self.finished and self.done_promise._state != "pending":
-            self.synchronize()
-        return self.finished
+        return self.fence.done()
 
     def elapsed_since(self, start: Event) -> float:
         assert isinstance(start, WebGpuEvent)

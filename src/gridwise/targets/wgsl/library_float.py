@@ -335,8 +335,14 @@ fn gw_odd_f64(x: f64) -> f32 {
     if (gw_isnan_f64(x)) { return bitcast<f32>(0x7fc00000u | args.zero); }
     let e = i32((b.y >> 20u) & 0x7ffu) - 1023i;
     if (e > 127i) { return bitcast<f32>(sign | select(0x7f7fffffu, 0x7f800000u, e == 1024i) | args.zero); }
-    if (e < -126i) { return bitcast<f32>(sign | select(0u, 1u, (b.x | (b.y & 0x7fffffffu)) != 0u)); }
     let m = ((b.y & 0xfffffu) << 3u) | (b.x >> 29u);
+    if (e < -126i) {
+        if ((b.x | (b.y & 0x7fffffffu)) == 0u) { return bitcast<f32>(sign); }
+        let s = u32(min(-126i - e, 31i));
+        let f = m | 0x800000u;
+        let cut = (f & ((1u << s) - 1u)) | (b.x & 0x1fffffffu);
+        return bitcast<f32>(sign | (f >> s) | select(0u, 1u, cut != 0u));
+    }
     return bitcast<f32>(sign | (u32(e + 127i) << 23u) | m | select(0u, 1u, (b.x & 0x1fffffffu) != 0u));
 }
 """
