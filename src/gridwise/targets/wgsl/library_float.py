@@ -80,7 +80,10 @@ fn gw_narrow(x: f32, m: u32, bias: u32, top: u32, beyond: u32, nan: u32) -> u32 
 }
 
 fn gw_f16_bits(x: f32) -> u32 {
-    return gw_narrow(x, 10u, 15u, 0x7bffu, 0x7c00u, 0x7e00u) | ((bitcast<u32>(x) >> 16u) & 0x8000u);
+    let b = bitcast<u32>(x);
+    let payload = (b >> 13u) & 0x3ffu;
+    let nan = 0x7c00u | select(payload, 0x200u, payload == 0u);
+    return gw_narrow(x, 10u, 15u, 0x7bffu, 0x7c00u, nan) | ((b >> 16u) & 0x8000u);
 }
 
 fn gw_f16_value(h: u32) -> f32 {
@@ -97,7 +100,7 @@ fn gw_f16_round(x: f32) -> f32 {
 
 fn gw_bf16_bits(x: f32) -> u32 {
     let b = bitcast<u32>(x);
-    if (gw_isnan_f32(x)) { return (b >> 16u) | 0x40u; }
+    if (gw_isnan_f32(x)) { return (b >> 16u) | select(0u, 0x40u, (b & 0x7f0000u) == 0u); }
     return (b + 0x7fffu + ((b >> 16u) & 1u)) >> 16u;
 }
 
