@@ -1,8 +1,8 @@
 """Atomic operations with the order and scope that the program asks for.
 
-LLVM's NVPTX back end drops the order and scope of ``atomicrmw`` (it writes a relaxed ``atom`` at device scope), but
-keeps those of ``cmpxchg`` and ``fence``. So a read-modify-write is relaxed, between fences of its scope where it is
-ordered: fence, relaxed operation, fence is how the PTX memory model builds release and acquire.
+LLVM's NVPTX back end drops the order and scope of ``atomicrmw``, and before LLVM 21 those of ``cmpxchg`` too (it writes
+a relaxed ``atom`` at device scope), but keeps those of ``fence``. So every read-modify-write here is relaxed, between
+fences of its scope where it is ordered: that is how the PTX memory model builds release and acquire.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def atomic(
 
     ``t``: i32 u32 i64 u64 f32 f64. ``values``: the operand, or expected and desired.
     """
-    if fn == "compare_exchange":
-        return _compare_exchange(arith, t, pointer, values, order, scope)
     if order in ("release", "acq_rel"):
         _fence(arith, scope, "release")
-    if t.is_float and fn in ("min", "max"):
+    if fn == "compare_exchange":
+        old = _compare_exchange(arith, t, pointer, values, scope)
+    elif t.is_float and fn in ("min", "max"):
         old = _float_extreme(arith, fn, t, pointer, values[0], order, scope)
     else:
         old = _rmw(arith, fn, t, pointer, values[0], scope)
@@ -58,18 +58,14 @@ def _rmw(arith: Arith, fn: str, t: Scalar, pointer: tuple[str, str], value: str,
     return arith.bitcast(word, t, old)
 
 
-def _compare_exchange(
-    arith: Arith, t: Scalar, pointer: tuple[str, str], values: list[str], order: str, scope: str
-) -> str:
+def _compare_exchange(arith: Arith, t: Scalar, pointer: tuple[str, str], values: list[str], scope: str) -> str:
     kind, at = pointer
-    success = {"relaxed": "monotonic"}.get(order, order)
-    failure = "acquire" if order in ("acquire", "acq_rel") else "monotonic"
     word = (U32 if t == F32 else U64) if t.is_float else t
     expected, desired = (arith.bitcast(t, word, v) for v in values)
     ty = arith.type(word)
     pair = arith.fn.value(
         f"cmpxchg {kind} {at}, {ty} {expected}, {ty} {desired} "
-        f'syncscope("{SCOPES[scope]}") {success} {failure}'
+        f'syncscope("{SCOPES[scope]}") monotonic monotonic'
     )
     return arith.bitcast(word, t, arith.fn.value(f"extractvalue {{ {ty}, i1 }} {pair}, 0"))
 

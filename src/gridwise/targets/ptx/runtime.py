@@ -120,10 +120,11 @@ look:
   %go = or i1 %free, %better
   br i1 %go, label %try, label %done
 try:
-  %pair = cmpxchg ptr addrspace(1) %lock.p, i32 0, i32 1 syncscope("device") acquire monotonic
+  %pair = cmpxchg ptr addrspace(1) %lock.p, i32 0, i32 1 syncscope("device") monotonic monotonic
   %got = extractvalue {{ i32, i1 }} %pair, 1
   br i1 %got, label %held, label %look
 held:
+  fence syncscope("device") acquire
   %owner.h = load atomic i32, ptr addrspace(1) %owner.p syncscope("device") monotonic, align 4
   %best.h = load atomic i32, ptr addrspace(1) %best.p syncscope("device") monotonic, align 4
   %free.h = icmp eq i32 %owner.h, -1
@@ -152,7 +153,8 @@ write:
   store atomic i32 1, ptr addrspace(1) %flag monotonic, align 4
   br label %unlock
 unlock:
-  store atomic i32 0, ptr addrspace(1) %lock.p syncscope("device") release, align 4
+  fence syncscope("device") release
+  store atomic i32 0, ptr addrspace(1) %lock.p syncscope("device") monotonic, align 4
   br label %look
 done:
   ret void
