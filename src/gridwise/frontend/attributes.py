@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import enum
 import types
-from typing import Any
+from typing import Any, NoReturn
 
 from gridwise.lang.errors import KernelAttributeError, KernelTypeError
 
 from . import calls, convert, expressions, memory, statements
-from .scopes import Frame
+from .scopes import Frame, Local, has_struct
 from .source import text, unwrap
 from .types import FixedTy, ScalarTy, StructTy
 from .values import (
@@ -194,6 +194,22 @@ def _scalar(f: Frame, n: Num | Const, node: ast.Attribute) -> Val:
     raise AssertionError
 
 
+def changing(f: Frame, local: Local, node: ast.AST) -> None:
+    """A field of the struct that a name holds is about to change: refused if Python would change something else too."""
+    if has_struct(local.type):
+        local.changed = True
+        if local.shared_with:
+            refuse_shared(f, local, node)
+
+
+def refuse_shared(f: Frame, local: Local, node: ast.AST) -> NoReturn:
+    other = local.shared_with
+    element = other.endswith("]")
+    f.fail(KernelTypeError, node, f"changing {local.name} would also change {other}, which is the same object in Python",
+           f"write {other}.field = ..., or copy first: {local.name} = {other}.copy()" if element
+           else f"copy first: {local.name} = {other}.copy()")
+
+
 # -- assignment ----------------------------------------------------------------------------------------------------------
 
 
@@ -221,14 +237,8 @@ def assign(f: Frame, target: ast.Attribute, value: Val, source: ast.AST) -> None
         new = convert.coerce(f, value, ft, source, f"{text(target)} holds")
         changed: Val = StructV(base.type, {**base.fields, target.attr: new})
     elif isinstance(base, VecV):
-        lane = "xyzw"[: base.type.lanes].find(target.attr) if len(target.attr) == 1 else -1
-        if lane < 0:
-            _none(f, str(base.type), target, "xyzw"[: base.type.lanes])
-        new = convert.coerce(f, value, base.type.elem, source, f"{text(target)} holds")
-        items = list(base.items)
-        assert isinstance(new, Num)
-        items[lane] = new
-        changed = VecV(base.type, tuple(items))
+        f.fail(KernelTypeError, target, "the lanes of a vector cannot be assigned: vectors do not change",
+               f"make a new one: {text(target.value)} = vec{base.type.lanes}(...)")
     else:
         f.fail(KernelTypeError, target, f"{convert.name_of(base)} has no fields to assign",
                "tuples do not change: make a new one" if isinstance(base, TupleV) else None)

@@ -43,7 +43,7 @@ def positional(f: Frame, node: ast.Call, name: str, least: int, most: int | None
 
 
 def int_(f: Frame, node: ast.Call) -> Val:
-    """``int(x)``: an integer keeps its type (a witness gives its index); a float is cut toward zero."""
+    """``int(x)``: a signed integer of the same value, as Python's: a witness gives its index, a u32 an i64."""
     (a,) = positional(f, node, "int", 1)
     if isinstance(a.value, Static) and isinstance(a.value.obj, str):
         f.fail(KernelTypeError, a.node, "int of a string", "write the number")
@@ -55,6 +55,10 @@ def int_(f: Frame, node: ast.Call) -> Val:
     p = convert.as_num(f, n, a.node)
     t = convert.base(p.type)
     f.at(node)
+    if t.ir.kind == "uint":
+        if t.ir.bits == 64:
+            f.fail(KernelTypeError, node, "int of a u64 has no type that holds it", f"write i64({text(a.node)})")
+        return convert.cast(f, p, I64 if t.ir.bits == 32 else I32)
     if t.ir.is_int:
         return Num(t, p.ir, p.const)
     return convert.cast(f, p, I64 if t == F64 else I32)

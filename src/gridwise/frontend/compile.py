@@ -18,7 +18,7 @@ from gridwise.lang.target import Cap
 from . import convert, expressions, generics, operators, statements
 from .calls import shape_of
 from .dependencies import Dependencies
-from .scopes import Context, Frame, assigned
+from .scopes import Context, Frame, assigned, has_struct
 from .signature import (
     ArgSpec,
     ArraySpec,
@@ -149,7 +149,7 @@ def _parameter(
     except NotAType as e:
         raise KernelTypeError(f"the parameter '{p.name}': {e}", loc) from None
     f.ctx.b.loc = loc
-    if changed and not isinstance(value, ArrayV) or generics.has_struct(value.type):
+    if not isinstance(value, ArrayV) and (changed or has_struct(value.type)):
         generics._value(f, f, p.name, value, value, f.node, True)
     else:
         generics._alias(f, p.name, value, f.node)

@@ -56,16 +56,17 @@ def constant(f: Frame, value: bool | int | float, ty: ScalarTy) -> Num:
     return Num(ty, f.b.const(value, ty.ir), value)
 
 
-def fits(f: Frame, value: bool | int | float, ty: ScalarTy, node: ast.AST) -> Num:
+def fits(f: Frame, value: bool | int | float, ty: ScalarTy, node: ast.AST, goal: str = "") -> Num:
     """A weak literal as a value of ``ty`` (rule 3); an error if it does not fit."""
     t = ty.ir
+    wanted = f"{goal} {ty}" if goal else f"{ty} is wanted here"
     if isinstance(value, bool) != (t.kind == "bool"):
         if t.kind == "bool":
-            f.fail(KernelTypeError, node, f"{value} is a number, and a bool is wanted here", "write True or False, or a comparison")
-        f.fail(KernelTypeError, node, f"{value} is a bool, and {ty} is wanted here", f"write {ty}({text(node)})")
+            f.fail(KernelTypeError, node, f"{short(value)} is a number, and {wanted}", "write True or False, or a comparison")
+        f.fail(KernelTypeError, node, f"{value} is a bool, and {wanted}", f"write {ty}({text(node)})")
     if t.is_int:
         if isinstance(value, float):
-            f.fail(KernelTypeError, node, f"the literal {value} is a float, and {ty} is wanted here",
+            f.fail(KernelTypeError, node, f"{value} is a float, and {wanted}",
                    f"write {int(value)}" if math.isfinite(value) and value == int(value) else f"convert the other side: f32(...), or write {ty}({text(node)})")
         if not t.min <= value <= t.max:
             wider = next((n for n in ("i64", "u64") if plain_fits(value, n)), None)
@@ -73,7 +74,8 @@ def fits(f: Frame, value: bool | int | float, ty: ScalarTy, node: ast.AST) -> Nu
                    f"write {wider}({text(node)}) and widen the rest" if wider else "no integer type is that wide")
     elif t.is_float:
         try:
-            rounded = float(t.dtype.type(value))
+            with np.errstate(over="ignore"):
+                rounded = float(t.dtype.type(value))
         except OverflowError:
             rounded = math.inf
         if math.isinf(rounded) and not (isinstance(value, float) and math.isinf(value)):
@@ -221,7 +223,7 @@ def coerce(f: Frame, v: Val, ty: Ty, node: ast.AST, goal: str) -> Val:
                 if ty.form in ("nominal", "enum"):
                     f.fail(KernelTypeError, node, f"{goal} {ty}, and {short(v.value)} is a plain number",
                            f"write {ty}({text(node)})" if ty.form == "nominal" else f"write one of {members(ty)}")
-                return fits(f, v.value, ty, node)
+                return fits(f, v.value, ty, node, goal)
             v = constant(f, v.value, v.ty)
         if isinstance(v, Num):
             if widens(v.type, ty):

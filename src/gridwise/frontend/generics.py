@@ -13,6 +13,7 @@ from gridwise.lang.types import ConstOf
 
 from . import convert
 from .scopes import Frame, Local, State, assigned, has_struct
+from .source import text
 from .types import NotAType, ScalarTy, StaticTy, StructTy, Ty, resolve
 from .values import ArrayV, Const, FuncV, Static, StructV, Val
 
@@ -176,20 +177,39 @@ def _value(f: Frame, g: Frame, param: str, v: Val, original: Val, node: ast.AST,
     if isinstance(original, StructV) and not changed and isinstance(node, ast.Name):
         owner = f.locals.get(node.id)
         if owner is not None and node.id in f.local_names and isinstance(owner.type, StructTy):
-            g.locals[param] = Local(param, owner.type, owner.slots, owner.first)
+            g.locals[param] = Local(param, owner.type, owner.slots, owner.first, "", owner.shared_with)
             assert g.flow is not None
             g.flow[param] = State(None, None)
             return
-    if changed:
+    struct = has_struct(v.type) and touches(g.node, param)
+    if changed or struct:
         v = convert.definite(f, v, node)
         here = f.ctx.b.loc
         assert g.flow is not None
         slots = [f.b.var(param, leaf.ir) for leaf in v.type.leaves]
         g.locals[param] = Local(param, v.type, slots, f.loc(node))
+        if struct and isinstance(node, ast.Attribute | ast.Subscript | ast.Name):
+            g.locals[param].shared_with = text(node)
         g.bind(param, v, g.node)
         f.ctx.b.loc = here
     else:
         _alias(g, param, v, node)
+
+
+def touches(node: ast.AST, name: str) -> bool:
+    """Whether a function may change the object that a parameter holds: a field assigned, a method or call given it."""
+    for n in ast.walk(node):
+        if isinstance(n, ast.Attribute | ast.Subscript) and isinstance(n.ctx, ast.Store) and _root(n) == name:
+            return True
+        if isinstance(n, ast.Call) and any(_root(e) == name for e in [n.func, *n.args]):
+            return True
+    return False
+
+
+def _root(node: ast.AST) -> str:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _alias(g: Frame, param: str, v: Val, node: ast.AST) -> None:

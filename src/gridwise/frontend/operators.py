@@ -132,7 +132,7 @@ def _literal(f: Frame, c: Const, other: Num, op: str, node: ast.AST, other_node:
     t = convert.base(other.type)
     if isinstance(c.value, float) and t.ir.is_int:
         f.fail(KernelTypeError, node, f"{t} {SYMBOL[op]} the float {convert.short(c.value)}: integers do not become floats unasked",
-               f"write f32({text(other_node)})")
+               started(f, other_node, F32) or f"write f32({text(other_node)})")
     return convert.fits(f, c.value, t, node)
 
 
@@ -150,7 +150,15 @@ def _mixed(f: Frame, a: ScalarTy, b: ScalarTy, op: str, left: ast.AST, right: as
         node, to = (left, b) if a == BOOL else (right, a)
         f.fail(KernelTypeError, left, f"{a} {s} {b}: a bool is not a number", f"write {to}({text(node)})")
     node, to = (left, b) if a.ir.is_int else (right, a)
-    f.fail(KernelTypeError, left, f"{a} {s} {b}: integers do not become floats unasked", f"write {to}({text(node)})")
+    f.fail(KernelTypeError, left, f"{a} {s} {b}: integers do not become floats unasked", started(f, node, to) or f"write {to}({text(node)})")
+
+
+def started(f: Frame, node: ast.AST, to: ScalarTy) -> str:
+    """The fix-it for a name whose type came from the literal that it started as."""
+    local = f.locals.get(node.id) if isinstance(node, ast.Name) else None
+    if local is None or not local.literal:
+        return ""
+    return f"start it as {local.name} = {to}({local.literal}) on line {local.first.line}"
 
 
 # -- constants ----------------------------------------------------------------------------------------------------

@@ -36,6 +36,8 @@ class Local:
     slots: list[Value]
     first: Loc
     literal: str = ""  # the literal that gave the type, for the fix-it
+    shared_with: str = ""  # a struct: what else holds the same object in Python, so that changing it is refused
+    changed: bool = False  # a struct: a field has been assigned
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from gridwise.lang.unsafe import unsafe as unsafe_block
 
 from . import attributes, calls, convert, expressions, memory, operators, patterns
 from .refuse import refuse
-from .scopes import Flow, Frame, Local, Loop, assigned, merge
+from .scopes import Flow, Frame, Local, Loop, assigned, has_struct, merge
 from .source import text
 from .types import BOOL, FixedTy, NotAType, ScalarTy, StaticTy, TupleTy, Ty, VecTy, WitnessTy, resolve
 from .values import (
@@ -25,6 +25,7 @@ from .values import (
     Num,
     RangeV,
     Static,
+    StructV,
     TupleV,
     Val,
     VecV,
@@ -75,6 +76,9 @@ def assign_name(f: Frame, name: str, value: Val, source: ast.AST, target: ast.AS
     """Bind a local name; its first binding fixes its type (rule 5)."""
     local = f.locals.get(name)
     f.at(target)
+    if has_struct(value.type):
+        _assign_struct(f, name, value, source, target)
+        return
     if local is not None:
         value = _rebind(f, local, value, source)
         f.bind(name, value, target)
@@ -90,6 +94,26 @@ def assign_name(f: Frame, name: str, value: Val, source: ast.AST, target: ast.AS
     if isinstance(value, Static) and isinstance(value.obj, str):
         f.fail(KernelTypeError, source, "a string cannot be held in a kernel", "print it directly, or use an enum")
     f.bind(name, convert.definite(f, value, source), target, literal)
+
+
+def _assign_struct(f: Frame, name: str, value: Val, source: ast.AST, target: ast.AST) -> None:
+    """Bind a struct. In Python two names of one object see each other's changes: such changes are refused."""
+    value = convert.settle(f, value, source)
+    local = f.locals.get(name)
+    if local is not None:
+        value = _rebind(f, local, value, source)
+    elif name in f.declared:
+        value = convert.coerce(f, value, f.declared[name], source, f"'{name}' is declared")
+    f.bind(name, convert.definite(f, value, source), target)
+    if not isinstance(source, ast.Name | ast.Attribute | ast.Subscript):
+        return
+    local = f.locals[name]
+    owner = f.locals.get(source.id) if isinstance(source, ast.Name) else None
+    local.shared_with = text(source)
+    if owner is not None:
+        owner.shared_with = owner.shared_with or name
+    if f.ctx.loop_depth and (local.changed or owner is not None and owner.changed):
+        attributes.refuse_shared(f, local if local.changed else owner or local, source)
 
 
 def _rebind(f: Frame, local: Local, value: Val, source: ast.AST) -> Val:
@@ -173,6 +197,11 @@ def _store(f: Frame, place: Any, value: Val, source: ast.AST, target: ast.Subscr
 def assign_group(f: Frame, place: ast.expr, value: Val, source: ast.AST) -> None:
     """Write a changed vector or fixed array back to the name or field that holds it."""
     if isinstance(place, ast.Name) and place.id in f.local_names:
+        local = f.locals.get(place.id)
+        if local is None or not isinstance(value, StructV):
+            f.fail(KernelTypeError, place, f"'{place.id}' cannot be changed item by item: {value.type} does not change",
+                   "change it through the struct that holds it, or make a new one")
+        attributes.changing(f, local, place)
         f.bind(place.id, value, place)
     elif isinstance(place, ast.Attribute):
         attributes.assign(f, place, value, source)

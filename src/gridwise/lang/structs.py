@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import enum as _enum
+import typing
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .types import ScalarType
+import numpy as np
+
+from .types import OptionOf, ScalarType, VectorOf, i32
 
 C = TypeVar("C", bound=type)
 E = TypeVar("E", bound=type[_enum.IntEnum])
@@ -60,7 +63,44 @@ def struct(cls: C) -> C:
     """
     made = dataclasses.dataclass(cls)
     made.__gridwise_struct__ = True  # type: ignore[attr-defined]
+    if "copy" not in cls.__dict__:
+        made.copy = _copy  # type: ignore[attr-defined]
+    made.dtype = classmethod(_dtype)  # type: ignore[attr-defined]
     return made
+
+
+def dtype_of(t: Any) -> np.dtype[Any]:
+    """The NumPy dtype of a type of the language in memory: C layout, ``align=True``."""
+    if isinstance(t, ScalarType):
+        return t.dtype
+    if is_struct(t):
+        hints = typing.get_type_hints(t, localns={t.__name__: t})
+        return np.dtype([(f.name, dtype_of(hints[f.name])) for f in dataclasses.fields(t)], align=True)
+    if is_enum(t):
+        return dtype_of(getattr(t, "__gridwise_enum__", i32))
+    if isinstance(t, typing.NewType):
+        return dtype_of(t.__supertype__)
+    if isinstance(t, ArrayOf):
+        return np.dtype((dtype_of(t.elem), (t.count,)))
+    if isinstance(t, VectorOf):
+        return np.dtype([(lane, dtype_of(t.elem)) for lane in "xyzw"[: t.lanes]], align=True)
+    if isinstance(t, OptionOf):
+        return np.dtype([("present", np.bool_), ("value", dtype_of(t.elem))], align=True)
+    raise TypeError(f"{t!r} cannot be stored in an array")
+
+
+def _dtype(cls: type) -> np.dtype[Any]:
+    """The NumPy dtype of the struct: C layout, equal to ``numpy.dtype(..., align=True)``, on every target."""
+    return dtype_of(cls)
+
+
+def _copy(self: Any) -> Any:
+    """A struct of the same values that shares nothing with this one."""
+    fresh = {}
+    for f in dataclasses.fields(self):
+        value = getattr(self, f.name)
+        fresh[f.name] = value.copy() if is_struct(type(value)) or hasattr(value, "__array_interface__") else value
+    return type(self)(**fresh)
 
 
 def is_struct(obj: Any) -> bool:
