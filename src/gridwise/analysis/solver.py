@@ -21,6 +21,7 @@ from .affine import Pair, facts_of
 from .linear import Facts
 from .summaries import Summary
 from .terms import Term, integral
+from .z3_library import load
 
 FIRST_MS = 150  # a first try of each encoding, before the long one
 SMALL = 4096  # counterexamples are looked for among numbers below this first
@@ -363,7 +364,7 @@ def _plan(codes: set[str], rules: frozenset[str], limit_ms: int) -> list[tuple[s
 
 def meet(summary: Summary, pair: Pair, rules: frozenset[str], limit_ms: int) -> Answer:
     """Look for two different threads that reach ``pair`` at one element."""
-    import z3
+    z3 = load()
 
     fa, fb = facts_of(summary, pair.a), facts_of(summary, pair.b)
     conditions = [((*pair.a.path, *summary.in_range(pair.a), *summary.given), 1),

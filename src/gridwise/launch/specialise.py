@@ -27,8 +27,8 @@ class Analysed:
 
         self.kernel: Kernel = analyse(compiled.kernel)
         self.dependencies = compiled.dependencies
-        # Threads along x, times the longest run of elements that one takes, stay within what an index can count.
-        self.most_threads = extent_limit(self.kernel.index) // compiled.longest_run
+        # Threads along x, times how far one reaches, stay within what an index can count.
+        self.most_threads = extent_limit(self.kernel.index) // max(compiled.longest_run, self.kernel.reach)
         self.guard = guard(self.kernel)
 
     def valid(self) -> bool:

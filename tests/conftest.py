@@ -1,0 +1,48 @@
+"""The ``device`` fixture: a test that takes it runs on every device of this machine.
+
+GRIDWISE_EXPECT names the devices that must be there (``cpu,check,vulkan``): one that is missing fails the run
+before any test, so that nothing is ever skipped in silence.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import gridwise as gw
+from gridwise.devices import registry
+
+KINDS = ("check", "cpu", "vulkan", "cuda")
+
+
+def _present() -> list[str]:
+    found = registry.names()
+    return [k for k in KINDS if any(n == k or n.startswith(f"{k}:") for n in found)]
+
+
+PRESENT = _present()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    expected = [n.strip() for n in os.environ.get("GRIDWISE_EXPECT", "").split(",") if n.strip()]
+    missing = [n for n in expected if n not in PRESENT]
+    if missing:
+        why = []
+        for name in missing:
+            try:
+                gw.device(name)
+            except gw.GridwiseError as e:
+                why.append(str(e))
+        raise pytest.UsageError("GRIDWISE_EXPECT names devices that are missing: " + "; ".join(why or missing))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    absent = [k for k in KINDS if k not in PRESENT]
+    return f"devices: {', '.join(PRESENT)}" + (f" (not here: {', '.join(absent)})" if absent else "")
+
+
+@pytest.fixture(params=PRESENT)
+def device(request: pytest.FixtureRequest) -> gw.Device:
+    """Each device present, in turn."""
+    return gw.device(request.param)
