@@ -3,6 +3,7 @@
     python bench/h200.py                  all sections
     python bench/h200.py --only check,copy
     python bench/h200.py --skip conformance
+    python bench/h200.py --small          tiny sizes: to try the script itself
 
 Sections: check, faults, semantics, copy, vulkan, latency, launch, stress, conformance. A section that fails is
 reported and the rest goes on; the exit status is 1 if any failed. Written to be started on a machine with a GPU and
@@ -41,7 +42,8 @@ from gridwise import DisjointSlice, Slice, f32, i32, thread  # noqa: E402
 
 ROWS: list[tuple[str, str, str]] = []  # what, figure, note
 RECORD: dict[str, Any] = {}
-N = 1 << 28
+SIZE = {"bandwidth": 28, "keys": 20, "checked": 20, "launches": 20_000, "turns": 200}
+SMALL = {"bandwidth": 12, "keys": 6, "checked": 10, "launches": 20, "turns": 2}
 POISON = np.float32(-1234.5)
 
 
@@ -101,9 +103,10 @@ def section_check(cuda: gw.Device) -> None:
     row("mandelbrot, cpu and cuda", f"{same:.4%} equal", "contraction to fma may move the escape of a few pixels")
 
     bitonic = example("bitonic_sort")
-    keys = rng.integers(0, 1 << 32, 1 << 20, dtype=np.uint32)
+    count = 1 << SIZE["keys"]
+    keys = rng.integers(0, 1 << 32, count, dtype=np.uint32)
     for dtype in (np.uint32, np.int32, np.float32):
-        data = keys.view(dtype) if dtype is not np.float32 else rng.standard_normal(1 << 20).astype(np.float32)
+        data = keys.view(dtype) if dtype is not np.float32 else rng.standard_normal(count).astype(np.float32)
         on_device = cuda.array(data)
         bitonic.sort(on_device)
         cuda.synchronize()
@@ -115,7 +118,7 @@ def section_check(cuda: gw.Device) -> None:
         np.testing.assert_array_equal(fresh.numpy(), np.sort(data))
         name = np.dtype(dtype).name
         spent = end.elapsed_since(start)
-        row(f"bitonic sort 2^20 {name}", f"{spent * 1e3:.2f} ms", "equal to numpy.sort; 210 launches", seconds=spent)
+        row(f"bitonic sort 2^{SIZE['keys']} {name}", f"{spent * 1e3:.2f} ms", "equal to numpy.sort", seconds=spent)
 
 
 @gw.kernel(domain=1, block=256)
@@ -135,11 +138,12 @@ def divide(a: Slice[i32], b: Slice[i32], out: DisjointSlice[i32]):
 def section_faults(cuda: gw.Device) -> None:
     """A failed check raises the right exception at the next wait, and the device works on."""
     rng = np.random.default_rng()
-    n = 1 << 20
+    n = 1 << SIZE["checked"]
     values = rng.standard_normal(n).astype(np.float32)
     where = rng.integers(0, n, n).astype(np.int32)
     bad = where.copy()
-    bad[777_777], bad[500_001], bad[900_000] = n, -5, 2**31 - 1
+    smallest = n // 2 + 1
+    bad[n - 7], bad[smallest], bad[n - 100] = n, -5, 2**31 - 1
     dv, out = cuda.array(values), cuda.full(n, POISON, f32)
     for _ in range(20):  # the smallest thread is reported, every time
         gather(dv, cuda.array(bad), out)
@@ -147,7 +151,7 @@ def section_faults(cuda: gw.Device) -> None:
             cuda.synchronize()
             raise AssertionError("no fault was raised")
         except gw.DeviceIndexError as e:
-            assert e.thread == (500_001, 0, 0), e
+            assert e.thread == (smallest, 0, 0), e
             assert "index -5 is out of range for values" in str(e), e
             first = str(e)
     got = out.numpy()
@@ -169,15 +173,16 @@ def section_faults(cuda: gw.Device) -> None:
     except gw.DeviceZeroDivisionError as e:
         assert e.thread == (0, 0, 0), e
     good_where = cuda.array(where)
-    for _ in range(1000):
+    for _ in range(1000 if SIZE is not SMALL else 3):
         gather(dv, good_where, out)
     cuda.synchronize()
     np.testing.assert_array_equal(out.numpy(), values[where])
-    row("fault, then 1,000 launches", "right", f"smallest thread 20 times of 20; 2^20 faults in {storm * 1e3:.1f} ms")
+    note = f"smallest thread 20 times of 20; 2^{SIZE['checked']} faults in {storm * 1e3:.1f} ms"
+    row("fault, then 1,000 launches", "right", note)
     print("\n".join("      " + line for line in first.splitlines()))
 
     checked = seconds(cuda, lambda: gather(dv, good_where, out))
-    row("gather 2^20, checked in place", f"{checked * 1e6:.1f} us", seconds=checked)
+    row(f"gather 2^{SIZE['checked']}, checked in place", f"{checked * 1e6:.1f} us", seconds=checked)
 
     done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120, env=environment())
     assert done.returncode == 0 and "refused" in done.stdout, done.stdout + done.stderr
@@ -206,12 +211,13 @@ sys.exit(os.waitstatus_to_exitcode(status))
 # ---- bandwidth ---------------------------------------------------------------------------------------------------
 def bandwidth(device: gw.Device, label: str) -> tuple[float, float]:
     """GB/s of the device's own copy and of vecadd, 2^28 f32, in one run; checks the sum."""
+    n = 1 << SIZE["bandwidth"]
     vecadd = example("vecadd").vecadd
     rng = np.random.default_rng()
-    a, b = rng.random(N, dtype=np.float32), rng.random(N, dtype=np.float32)
-    da, db, dc = device.array(a), device.array(b), device.full(N, POISON, f32)
+    a, b = rng.random(n, dtype=np.float32), rng.random(n, dtype=np.float32)
+    da, db, dc = device.array(a), device.array(b), device.full(n, POISON, f32)
     stream = device.default_stream
-    size = N * 4
+    size = n * 4
     copying = lambda: device.copy(da.buffer, 0, dc.buffer, 0, size, stream)  # noqa: E731
     prepared = vecadd.prepare(device)
     adding = lambda: prepared(da, db, dc)  # noqa: E731
@@ -225,8 +231,8 @@ def bandwidth(device: gw.Device, label: str) -> tuple[float, float]:
     adding()
     got = dc.numpy()
     assert np.array_equal(got, a + b), f"vecadd through {label} is wrong"
-    row(f"copy 2^28 f32, {label}", f"{copy_rate:,.0f} GB/s", gbps=copy_rate)
-    row(f"vecadd 2^28 f32, {label}", f"{add_rate:,.0f} GB/s", f"{add_rate / copy_rate:.3f} of the copy", gbps=add_rate)
+    row(f"copy, {label}", f"{copy_rate:,.0f} GB/s", f"2^{SIZE['bandwidth']} f32", gbps=copy_rate)
+    row(f"vecadd, {label}", f"{add_rate:,.0f} GB/s", f"{add_rate / copy_rate:.3f} of the copy", gbps=add_rate)
     return copy_rate, add_rate
 
 
@@ -245,7 +251,7 @@ def section_vulkan(cuda: gw.Device) -> None:
     vulkan = gw.device("vulkan")
     row("vulkan", "found", vulkan.description)
     _, add = bandwidth(vulkan, "vulkan")
-    copy = RECORD.get("copy 2^28 f32, cuda", {}).get("gbps")
+    copy = RECORD.get("copy, cuda", {}).get("gbps")
     if copy:
         row("vecadd vulkan / cuda copy", f"{add / copy:.3f}", "", ratio=add / copy)
 
@@ -342,7 +348,7 @@ def section_launch(cuda: Any) -> None:
     from gridwise.devices.cuda_driver import call, function_address
 
     vecadd = example("vecadd").vecadd
-    n, count = 1024, 20_000
+    n, count = 1024, SIZE["launches"]
     a, b, c = (cuda.array(np.random.rand(n).astype(np.float32)) for _ in range(3))
     prepared = vecadd.prepare(cuda, grid=4)
     prepared(a, b, c)
@@ -392,7 +398,7 @@ def section_stress(cuda: gw.Device) -> None:
         try:
             rng = np.random.default_rng(seed)
             stream = streams[seed % len(streams)]
-            for _ in range(200):
+            for _ in range(SIZE["turns"]):
                 n = int(rng.integers(1, 5000))
                 a, b = rng.random((2, n), dtype=np.float32)
                 da, db, dc = cuda.array(a), cuda.array(b), cuda.full(n, POISON, f32)
@@ -421,7 +427,7 @@ def section_stress(cuda: gw.Device) -> None:
     growth = used() - before
     assert not wrong, wrong[:3]
     assert growth < 64 << 20, f"device memory grew by {growth >> 20} MiB"
-    launches = 3 * 16 * 200 * 5
+    launches = 3 * 16 * SIZE["turns"] * 5
     row("stress", f"{launches:,} launches right", f"16 threads, 8 streams, {time.perf_counter() - start:.1f} s, "
         f"memory +{growth >> 20} MiB")  # fmt: skip
 
@@ -491,7 +497,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="sections, with commas")
     parser.add_argument("--skip", default="", help="sections, with commas")
+    parser.add_argument("--small", action="store_true", help="tiny sizes")
     options = parser.parse_args()
+    if options.small:
+        global SIZE
+        SIZE = SMALL
     wanted = [s for s in SECTIONS if not options.only or s in options.only.split(",")]
     wanted = [s for s in wanted if s not in options.skip.split(",")]
     try:

@@ -66,13 +66,13 @@ def driver() -> Any:
     try:
         from cuda.bindings import driver as bindings
     except ImportError as e:
-        raise DeviceUnavailableError(f"the CUDA device needs the package cuda-bindings ({e})\n  help: {INSTALL}") from e
+        raise DeviceUnavailableError(f"the CUDA device needs the package cuda-bindings ({e})\n  help: {INSTALL}") from None
     try:
         (error,) = bindings.cuInit(0)
-    except (ImportError, OSError, RuntimeError) as e:  # the driver's library is not on this machine
+    except (ImportError, OSError, RuntimeError):  # the driver's library is not on this machine
         raise DeviceUnavailableError(
             "no NVIDIA driver was found on this machine (libcuda)\n  help: install the driver, or use device 'cpu'"
-        ) from e
+        ) from None
     if error != bindings.CUresult.CUDA_SUCCESS:
         raise DeviceUnavailableError(f"the NVIDIA driver does not start: {error.name} ({_text(bindings, error)})")
     _State.started = True
