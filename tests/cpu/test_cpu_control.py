@@ -33,6 +33,8 @@ class Program:
         self.uniform = [self.n, self.const(3)]
         self.scopes = 0
         for v in self.vars:
+            self.b.set(v, self.const(1))
+        for v in self.vars:
             self.b.set(v, self.expression(1))
 
     def const(self, k: int) -> Value:
