@@ -1,7 +1,6 @@
 """The command line: what each verb prints, and its exit status."""
 
 import json
-
 import textwrap
 from pathlib import Path
 
@@ -28,7 +27,7 @@ def double(x: Slice[f32], y: DisjointSlice[f32]):
 
 
 def call(*args):
-    return CliRunner().invoke(cli, [str(a) for a in args])
+    return CliRunner(env={"COLUMNS": "200"}).invoke(cli, [str(a) for a in args])
 
 
 @pytest.fixture

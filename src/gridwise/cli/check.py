@@ -59,11 +59,12 @@ def command(files: tuple[Path, ...], report: bool, as_json: bool, chosen: tuple[
                 continue
             place = f"{file}::{name}"
             if proved.error is not None:
-                console.print(Text(f"{place}: refused", style="red"))
-                console.print(Text(f"{type(proved.error).__name__}: {proved.error}"))
+                console.print(Text(f"{place}: refused", style="red"), soft_wrap=True)
+                console.print(Text(f"{type(proved.error).__name__}: {proved.error}"), soft_wrap=True)
                 continue
             counts = ", ".join(f"{n} {how}" for how, n in proved.counts().items()) or "no access to check"
-            console.print(Text(f"{place}: safe ({counts}; {1000 * proved.seconds:.1f} ms)", style="green"))
+            verdict = f"{place}: safe ({counts}; {1000 * proved.seconds:.1f} ms)"
+            console.print(Text(verdict, style="green"), soft_wrap=True)
             if report and proved.checks:
                 table = Table("access", "line", "settled", "by", "ms")
                 for c in proved.checks:
