@@ -31,7 +31,7 @@ def verdicts(kind: np.ndarray, who: np.ndarray, barrier: np.ndarray, seed: int) 
             case, thread = np.nonzero((who[:, n, None] >> np.arange(THREADS) & 1) * (kind[:, n, None] == k))
             order = random.permutation(case.size)
             case, thread = case[order], thread[order]
-            me = shadow.pack(thread // 2, thread % 2, epoch[case, n])
+            me = shadow.pack(thread // 2, thread % 2) | shadow.epochs(epoch[case, n])
             for bad, _ in memory.record(name, case, me):
                 found[case[bad]] = True
     return found

@@ -89,17 +89,18 @@ class Translator:
             for index, extent in zip(indices, extents, strict=True):
                 # Read as unsigned, a negative index lies beyond any extent.
                 ok = unsigned_view(np.ascontiguousarray(index)) < extent
-                if not ok.all():
+                if np.count_nonzero(ok) != ok.size:
                     good = ok if good is None else good & ok
             if good is None and f.mask is None:
                 return space, space.place(m, indices), None, indices
-            active = f.active()
-            if good is not None:
+            if good is None:
+                lanes = f.lanes()
+            else:
+                active = f.active()
                 bad = active & ~good
                 if bad.any():
                     self._out_of_range(f, bad, sites, indices, extents)
-                active = active & good
-            lanes = np.flatnonzero(active)
+                lanes = np.flatnonzero(active & good)
             part = [i if i.shape[0] == 1 else i[lanes] for i in indices]
             at = space.place(m, part, lanes)
             return space, at if at.shape[0] == lanes.size else np.repeat(at, lanes.size), lanes, indices

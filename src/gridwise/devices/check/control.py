@@ -167,9 +167,9 @@ def split(mask: Mask, cond: Array) -> tuple[Mask, Mask]:
         return (mask, NOTHING) if cond[0] else (NOTHING, mask)
     yes: Array = cond if mask is None else cond & mask
     no: Array = ~cond if mask is None else mask & ~cond
-    if not yes.any():
+    if not np.count_nonzero(yes):
         return NOTHING, mask
-    if not no.any():
+    if not np.count_nonzero(no):
         return mask, NOTHING
     return yes, no
 

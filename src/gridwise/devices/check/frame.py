@@ -42,7 +42,7 @@ def union(a: Mask, b: Mask) -> Mask:
     if isinstance(b, Nothing):
         return a
     both: Array = a | b
-    return None if both.all() else both
+    return None if np.count_nonzero(both) == both.size else both
 
 
 @dataclass
@@ -113,9 +113,11 @@ class Frame:
         self.loops: list[Loop] = []
         self.left: dict[int, Mask] = {}
         self.epoch = np.zeros(1, np.int64)  # barriers passed, a lane
-        self.records: Array | None = None  # the watch's, until the next barrier
+        self.names: Array | None = None  # the watch's records of the threads, and with the epoch until the next barrier
+        self.records: Array | None = None
         self._identity: dict[tuple[str, int], Array] = {}
         self._linear: Array | None = None
+        self._lanes: tuple[Mask, Array] | None = None
         self._subgroups: Subgroups | None = None
         self._owner: Array | None = None
 
@@ -130,6 +132,12 @@ class Frame:
             return np.ones(self.n, np.bool_)
         assert not isinstance(self.mask, Nothing)
         return self.mask
+
+    def lanes(self) -> Array:
+        """The numbers of the active lanes; accesses under one mask share the work."""
+        if self._lanes is None or self._lanes[0] is not self.mask:
+            self._lanes = (self.mask, np.flatnonzero(self.active()))
+        return self._lanes[1]
 
     def owner(self) -> Array:
         """The position in the batch of each lane's block."""

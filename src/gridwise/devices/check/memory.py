@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Member:
     """A scalar member of an array's element: where it lies, and the extra indices that reach it."""
 

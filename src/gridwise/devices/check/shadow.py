@@ -39,14 +39,14 @@ VALID = np.int64(1 << 62)
 Conflict = tuple[Array, Array]  # which of the accesses conflict, and the records that they conflict with
 
 
-def pack(block: Array, local: Array, epoch: Array) -> Array:
-    """Records of threads, without the access."""
-    return np.asarray(
-        VALID
-        | (block & ((1 << BLOCK_BITS) - 1)) << BLOCK_SHIFT
-        | local
-        | (epoch & ((1 << EPOCH_BITS) - 1)) << EPOCH_SHIFT
-    )
+def pack(block: Array, local: Array) -> Array:
+    """Records of threads, without epoch and access."""
+    return np.asarray(VALID | (block & ((1 << BLOCK_BITS) - 1)) << BLOCK_SHIFT | local)
+
+
+def epochs(passed: Array) -> Array:
+    """The part of a record that tells barriers passed."""
+    return np.asarray((passed & ((1 << EPOCH_BITS) - 1)) << EPOCH_SHIFT)
 
 
 def site(record: int) -> int:
@@ -56,7 +56,9 @@ def site(record: int) -> int:
 def conflicts(old: Array, me: Array) -> Array:
     """Where an old record (0 if none) is of another thread that nothing orders with me."""
     d = old ^ me
-    bad: Array = (old != 0) & (((d & BLOCK) != 0) | (((d & LOCAL) != 0) & ((d & EPOCH) == 0)))
+    bad: Array = (old != 0) & ((d & THREAD) != 0)
+    if np.count_nonzero(bad):  # mostly each thread meets only itself
+        bad &= ((d & BLOCK) != 0) | ((d & EPOCH) == 0)
     return bad
 
 
@@ -71,7 +73,7 @@ class Pair:
         for slot in (self.first, self.second):
             old = slot[at]
             bad = (old != 0) & (((old ^ me) & BLOCK) != 0) if apart else conflicts(old, me)
-            if bad.any():
+            if np.count_nonzero(bad):
                 yield bad, old
 
     def add(self, at: Array, me: Array) -> None:
@@ -79,23 +81,23 @@ class Pair:
         first = self.first[at]
         d = first ^ me
         stale = (first == 0) | (((d & BLOCK) == 0) & ((d & EPOCH) != 0))
-        if stale.any():
+        if np.count_nonzero(stale):
             # A second record of that earlier interval may stay: it conflicts with nothing that the first does not.
             self.first[at[stale]] = me[stale]
             first = self.first[at]
             d = first ^ me
         other = (d & THREAD) != 0
-        if not other.any():
+        if not np.count_nonzero(other):
             return
         at, me, first = at[other], me[other], first[other]
         apart = ((first ^ me) & BLOCK) != 0
         second = self.second[at]
         settled = (second != 0) & (((second ^ first) & BLOCK) != 0)  # two different blocks: nothing tells more
         near = ~apart & ~settled
-        if near.any():
+        if np.count_nonzero(near):
             self.second[at[near]] = me[near]
         far = apart & ~settled
-        if far.any():
+        if np.count_nonzero(far):
             self.second[at[far]] = me[far]
 
 
@@ -148,12 +150,12 @@ class Shadow:
         self.writer[at] = me
         last = self.writer[at]
         lost = last != me  # another lane of this very operation wrote the same element
-        if lost.any():
+        if np.count_nonzero(lost):
             yield lost, last
 
     def _against_writer(self, at: Array, me: Array) -> Iterator[Conflict]:
         if self.writer is not None:
             old = self.writer[at]
             bad = conflicts(old, me)
-            if bad.any():
+            if np.count_nonzero(bad):
                 yield bad, old

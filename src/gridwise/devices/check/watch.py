@@ -97,8 +97,10 @@ class Watch:
     def _records(self, f: Frame) -> Array:
         """Each lane's record, made again after a barrier."""
         if f.records is None:
-            local = np.tile(np.arange(f.threads, dtype=np.int64), len(f.blocks))
-            f.records = shadow.pack(np.repeat(f.blocks.astype(np.int64), f.threads), local, f.epoch)
+            if f.names is None:
+                local = np.tile(np.arange(f.threads, dtype=np.int64), len(f.blocks))
+                f.names = shadow.pack(np.repeat(f.blocks.astype(np.int64), f.threads), local)
+            f.records = f.names | shadow.epochs(f.epoch)
         return f.records
 
     def _initialised(
