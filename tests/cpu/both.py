@@ -106,8 +106,9 @@ def compare(a: np.ndarray, b: np.ndarray, ulp: int = 0, what: str = "") -> None:
         np.testing.assert_array_equal(a, b, what)
         return
     word = np.dtype(f"i{a.itemsize}")
-    nan = np.isnan(a.astype(np.float64)) if a.itemsize < 8 else np.isnan(a)
-    np.testing.assert_array_equal(nan, np.isnan(b.astype(np.float64)), what)
+    with np.errstate(invalid="ignore"):
+        nan = np.isnan(a.astype(np.float64))
+        np.testing.assert_array_equal(nan, np.isnan(b.astype(np.float64)), what)
     x, y = a[~nan].reshape(-1).view(word).astype(np.int64), b[~nan].reshape(-1).view(word).astype(np.int64)
     if ulp == 0:
         np.testing.assert_array_equal(x, y, what)
