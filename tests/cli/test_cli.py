@@ -13,7 +13,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 VECADD = str(EXAMPLES / "vecadd.py")
 
 KERNEL = """
-
+import sys
 import numpy as np
 import gridwise as gw
 from gridwise import DisjointSlice, Slice, f32, thread

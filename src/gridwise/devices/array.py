@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from .memory import ArrayArg, Buffer
 if TYPE_CHECKING:
     from .base import Device, Stream
 
-Trait = tuple[Element, int, bool, bool, bool]
 ALIGNMENT = 16  # bytes: what vector access needs
 _EXTENT = extent_limit(I32)
 
@@ -58,17 +57,39 @@ def span(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
     return low, high + 1
 
 
+class Trait:
+    """What a kernel is specialised on, of an array. Interned: two that are equal are one object.
+
+    elem: element type; rank; strided: not C-contiguous; wide: needs 64-bit indices; aligned: starts at a multiple
+    of ``ALIGNMENT`` bytes.
+    """
+
+    __slots__ = ("aligned", "elem", "rank", "strided", "wide")
+    _made: ClassVar[dict[tuple[Element, int, bool, bool, bool], Trait]] = {}
+
+    def __init__(self, elem: Element, rank: int, strided: bool, wide: bool, aligned: bool):
+        self.elem, self.rank, self.strided, self.wide, self.aligned = elem, rank, strided, wide, aligned
+
+    @classmethod
+    def of(cls, elem: Element, rank: int, strided: bool = False, wide: bool = False, aligned: bool = True) -> Trait:
+        key = (elem, rank, strided, wide, aligned)
+        return cls._made.get(key) or cls._made.setdefault(key, cls(*key))
+
+    def __repr__(self) -> str:
+        marks = [n for n in ("strided", "wide", "aligned") if getattr(self, n)]
+        return f"<trait {self.rank}-d {self.elem} {' '.join(marks)}>"
+
+
 def describe(arg: ArrayArg, elem: Element, contiguous: bool) -> tuple[Trait, int, int]:
     """What a kernel is specialised on, and the byte range that the argument touches.
 
-    The trait is (element type, rank, strided, needs 64-bit indices, starts at a multiple of ``ALIGNMENT``).
     Buffers without an address get a range of their own.
     """
     buffer, shape = arg.buffer, arg.shape
     low, high = (0, math.prod(shape)) if contiguous else span(shape, arg.strides)
     wide = high - low > _EXTENT and (high - low > I32.max or any(n > _EXTENT for n in shape))
     start = buffer.address + arg.offset
-    trait = (elem, len(shape), not contiguous, wide, start % ALIGNMENT == 0)
+    trait = Trait.of(elem, len(shape), not contiguous, wide, start % ALIGNMENT == 0)
     base = start if buffer.address else (id(buffer) << 64) + start
     return trait, base + low * elem.size, base + high * elem.size
 
@@ -141,7 +162,7 @@ class Array:
 
     @property
     def contiguous(self) -> bool:
-        return not self.trait[2]
+        return not self.trait.strided
 
     @property
     def freed(self) -> bool:

@@ -18,6 +18,7 @@ WEBGPU = ("vulkan", "metal", "dx12", "gl", "webgpu")
 MODULES = {"cpu": "cpu", "check": "check", "cuda": "cuda"} | dict.fromkeys(WEBGPU, "webgpu")
 VARIABLE = "GRIDWISE_DEVICE"  # what "auto" means in a process, if set
 
+_environment = os.environ.get(VARIABLE) or None  # read once: this is asked at every launch on NumPy arrays
 _devices: dict[str, Device] = {}
 _lock = threading.RLock()
 _override: Device | None = None
@@ -51,7 +52,7 @@ def _find(module: str) -> list[str]:
 
 def chosen() -> str | None:
     """The name that stands for "auto" here: set by ``default_device``, else by the environment; or None."""
-    return _default.get() or os.environ.get(VARIABLE) or None
+    return _default.get() or _environment
 
 
 def device(name: str = "auto") -> Device:
@@ -135,4 +136,7 @@ def private_stream(device: Device) -> Stream:
 
 def host_device() -> Device:
     """The device that launches on NumPy arrays use: the CPU, unless a default device is set."""
-    return _override or device(chosen() or "cpu")
+    name = _default.get() or _environment
+    if _override is None and name is None:
+        return _devices.get("cpu") or _open("cpu")
+    return _override or device(name or "cpu")

@@ -14,18 +14,21 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gridwise.devices.array import Array, contiguous_strides, describe
+from gridwise.devices.array import ALIGNMENT, Array, Trait, contiguous_strides, describe
 from gridwise.devices.elements import Element, from_numpy, same_layout
 from gridwise.devices.memory import ArrayArg, Buffer
 from gridwise.frontend import ParamSpec
 from gridwise.frontend import types as ty
-from gridwise.ir.types import I32, I64, Scalar, from_dtype
+from gridwise.ir.types import I32, I64, Scalar, extent_limit, from_dtype
 from gridwise.lang.slices import NAMES
 
 from .overlap import folds
 from .report import bad_type, bad_value
 
 ARRAYS = ("slice", "disjoint", "atomic")
+C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400  # bits of ndarray.flags.num
+EXTENT = extent_limit(I32)
+ONE = (1,)
 
 
 @dataclass(slots=True)
@@ -61,15 +64,30 @@ class ArrayBinder:
         self.generic = isinstance(spec.elem, TypeVar)
         self.elem: Element | None = None if self.generic else ty.memory_type(spec.elem)
         self.dtype = self.elem.dtype if self.elem is not None else None
+        self.flags = C_CONTIGUOUS | ALIGNED | (WRITEABLE if self.mutable else 0)
+        if self.elem is not None:
+            self.aligned = Trait.of(self.elem, self.rank)
+            self.unaligned = Trait.of(self.elem, self.rank, aligned=False)
 
     def __call__(self, value: Any) -> Bound:
         if type(value) is Array:
             trait = value.trait
-            if trait[0] is not self.elem or trait[1] != self.rank or value.buffer.freed or self.mutable:
+            if trait.elem is not self.elem or trait.rank != self.rank or value.buffer.freed or self.mutable:
                 self._check_device(value)
             return Bound(trait, (value.arg,), value, value.low, value.high)
         if type(value) is not np.ndarray:
             value = self._as_array(value)
+        # The common case in few steps: the very dtype and rank, contiguous, aligned, not huge.
+        shape = value.shape
+        if value.dtype is self.dtype and len(shape) == self.rank and value.flags.num & self.flags == self.flags:
+            count = value.size
+            if count <= EXTENT:
+                address = value.__array_interface__["data"][0]
+                nbytes = value.nbytes
+                strides = ONE if self.rank == 1 else contiguous_strides(shape)
+                arg = ArrayArg(Buffer(value, nbytes, address, value), 0, shape, strides)
+                trait = self.aligned if address % ALIGNMENT == 0 else self.unaligned
+                return Bound(trait, (arg,), value, address, address + nbytes)
         return self._host(value)
 
     def _as_array(self, value: Any) -> np.ndarray:
@@ -127,7 +145,7 @@ class ArrayBinder:
             bad_value(f"{self.kernel}: argument '{spec.name}' was freed", "free an array after its last launch")
         if self.generic or not same_layout(value.elem, self.elem):  # type: ignore[arg-type]
             self._check_dtype(value.elem, str(value.elem))
-        if value.trait[1] != self.rank:
+        if value.trait.rank != self.rank:
             self._bad_rank(value.shape)
         if self.mutable:
             if not value.writable:
@@ -135,7 +153,7 @@ class ArrayBinder:
                     f"{self.kernel}: argument '{spec.name}' is a read-only view, and {show(spec)} is written",
                     "pass the array itself",
                 )
-            if value.trait[2] and folds(value.arg):
+            if value.trait.strided and folds(value.arg):
                 self._folded()
 
     def _check_dtype(self, found: Element | None, name: str) -> Element:
@@ -321,8 +339,6 @@ def positional(
     kernel: str, specs: tuple[ParamSpec, ...], args: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[Any, ...]:
     """Arguments in the order of the parameters, defaults filled in."""
-    if not named and len(args) == len(specs):
-        return args
     names = [s.name for s in specs]
     if len(args) > len(specs):
         bad_type(f"{kernel} takes {len(specs)} arguments ({', '.join(names)}), and was given {len(args)}")

@@ -48,6 +48,8 @@ def inferred(kernel: str, name: str, shape: tuple[int, ...], domain: int, block:
     With as many axes as the domain, the last axis lies along x. A one-dimensional kernel covers an output of
     more axes by its number of elements.
     """
+    if domain == 1 and len(shape) == 1:
+        return -(-shape[0] // block[0]), 1, 1
     if len(shape) == domain:
         extents = tuple(reversed(shape))
     elif domain == 1:

@@ -104,11 +104,9 @@ class Kernel:
         stream: Stream | None,
     ) -> None:
         """As a call, on a given device."""
-        from .bind import positional
-
         launcher = self.launcher
         launcher.launch(
-            positional(self.name, launcher.specs, args, named),
+            launcher.positional(args, named),
             device,
             None if grid is None else grid_size(self.name, grid, self.domain),
             self.block if block is None else block_size(self.name, block, self.domain),
@@ -192,12 +190,9 @@ class Prepared:
 
     def __call__(self, *args: Any, stream: Stream | None = None, **named: Any) -> None:
         """Queue a launch on ``stream`` (the device's default stream)."""
-        from .bind import positional
-
         try:
             launcher = self.kernel.launcher
-            values = positional(self.kernel.name, launcher.specs, args, named)
-            launcher.launch(values, self.device, self.grid, self.block, stream)
+            launcher.launch(launcher.positional(args, named), self.device, self.grid, self.block, stream)
         except GridwiseError as e:
             raise tidy(e) from None
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from gridwise.devices import order
-from gridwise.devices.array import Array
+from gridwise.devices.array import Array, Trait
 from gridwise.devices.base import Device
 from gridwise.devices.registry import host_device, private_stream
 from gridwise.frontend import ArraySpec, Compiled, ConstSpec, ParamSpec, ScalarSpec, compile_kernel
@@ -95,13 +95,19 @@ class Launcher:
                 order.reads(buffer, stream)
         device.launch(loaded.choose(args, grid[0]), grid, args, stream)
 
+    def positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """Arguments in the order of the parameters, defaults filled in."""
+        if not named and len(args) == len(self.specs):
+            return args
+        return positional(self.name, self.specs, args, named)
+
     def bind(self, values: tuple[Any, ...]) -> list[Bound]:
         """Each argument checked against its parameter."""
         bounds = [bind(v) for bind, v in zip(self.binders, values)]
         for n, a in self.generic:
             settle = self.binders[n]
             assert isinstance(settle, ValueBinder)
-            bounds[n] = settle.settle(values[n], bounds[a].trait[0] if a is not None else None)
+            bounds[n] = settle.settle(values[n], bounds[a].trait.elem if a is not None else None)
         return bounds
 
     def contract(self, values: tuple[Any, ...], bounds: Sequence[Bound]) -> None:
@@ -155,7 +161,7 @@ class Launcher:
 
     def _overlap(self, m: int, o: int, bounds: Sequence[Bound]) -> None:
         (a,), (b,) = bounds[m].args, bounds[o].args
-        if not overlaps(a, bounds[m].trait[0].size, b, bounds[o].trait[0].size):
+        if not overlaps(a, bounds[m].trait.elem.size, b, bounds[o].trait.elem.size):
             return
         one, other = self.specs[m], self.specs[o]
         bad_value(
@@ -206,7 +212,7 @@ class Launcher:
         type variable that has none.
         """
         if args is not None:
-            return self.bind(positional(self.name, self.specs, args, {}))
+            return self.bind(self.positional(args, {}))
         choices = choices or {}
         bounds: list[Bound] = []
         for spec, bind in zip(self.specs, self.binders):
@@ -226,7 +232,8 @@ class Launcher:
                 if elem is None:
                     return None
             if isinstance(bind, ArrayBinder):
-                bounds.append(Bound((elem, spec.rank, False, False, True), ()))
+                assert elem is not None
+                bounds.append(Bound(Trait.of(elem, spec.rank), ()))
             else:
                 bounds.append(Bound(elem if bind.generic else bind.unspecific, ()))
         return bounds
@@ -237,9 +244,9 @@ class Launcher:
         for spec, bound in zip(self.specs, bounds):
             trait = bound.trait
             if spec.kind in ARRAYS:
-                wide = wide or trait[3]
-                aligned = aligned and trait[4]
-                parts.append(trait[:3])
+                wide = wide or trait.wide
+                aligned = aligned and trait.aligned
+                parts.append(Trait.of(trait.elem, trait.rank, trait.strided))
             elif isinstance(trait, bool):  # an index that may need 64 bits
                 wide = wide or trait
                 parts.append(None)
@@ -294,9 +301,11 @@ class Launcher:
 
     def _arg_spec(self, spec: ParamSpec, bound: Bound) -> ArraySpec | ScalarSpec | ConstSpec:
         if spec.kind in ARRAYS:
-            elem, rank, strided = bound.trait[:3]
-            generic = isinstance(spec.elem, TypeVar) and isinstance(elem, Scalar)
-            return ArraySpec(ty.plain(elem).cls if generic else elem, rank, strided)
+            trait: Trait = bound.trait
+            elem: Any = trait.elem
+            if isinstance(spec.elem, TypeVar) and isinstance(elem, Scalar):
+                elem = ty.plain(elem).cls
+            return ArraySpec(elem, trait.rank, trait.strided)
         if spec.kind == "const":
             return ConstSpec(bound.trait[2])
         if isinstance(spec.elem, TypeVar):

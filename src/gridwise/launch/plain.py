@@ -19,7 +19,7 @@ from gridwise.ir.types import I64
 from gridwise.lang import memory, thread
 from gridwise.lang.types import ScalarType, convert
 
-from .bind import ARRAYS, positional
+from .bind import ARRAYS
 from .grid import XYZ, block_size, grid_size
 from .report import bad_type
 
@@ -133,7 +133,7 @@ def _xyz(size: XYZ) -> list[XYZ]:
 def run(kernel: Kernel, args: tuple[Any, ...], named: dict[str, Any], grid: Any, block: Any) -> Callable[[], None]:
     """Bind the arguments as a launch would; the result runs the threads."""
     launcher = kernel.launcher
-    values = positional(kernel.name, launcher.specs, args, named)
+    values = launcher.positional(args, named)
     bounds = launcher.bind(values)
     for n in launcher.arrays:
         if not isinstance(values[n], np.ndarray):
