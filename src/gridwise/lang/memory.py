@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from .structs import dtype_of
+
 
 @dataclass
 class Block:
@@ -63,10 +65,6 @@ def _member(what: str) -> _Member:
         raise RuntimeError(message) from None
 
 
-def _dtype(elem: Any) -> np.dtype[Any]:
-    return np.dtype(getattr(elem, "dtype", elem))
-
-
 def shared(shape: int | tuple[int, ...], elem: Any) -> Any:
     """An array that the threads of a block share, zero at the start of each block.
 
@@ -76,14 +74,14 @@ def shared(shape: int | tuple[int, ...], elem: Any) -> Any:
     me = _member("shared()")
     with me.block.lock:
         if me.declared == len(me.block.arrays):
-            me.block.arrays.append(np.zeros(shape, _dtype(elem)))
+            me.block.arrays.append(np.zeros(shape, dtype_of(elem)))
     me.declared += 1
     return me.block.arrays[me.declared - 1]
 
 
 def local(shape: int | tuple[int, ...], elem: Any) -> Any:
     """A fixed array of this thread alone, zero at the start."""
-    return np.zeros(shape, _dtype(elem))
+    return np.zeros(shape, dtype_of(elem))
 
 
 def barrier() -> None:

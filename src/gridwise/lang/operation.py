@@ -34,5 +34,5 @@ class Operation:
     doc: str = ""
     ulp: dict[str, dict[str, float]] = field(default_factory=dict)
 
-    def __call__(self, *args: Any) -> Any:
-        return self.reference(*args)
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self.reference(*args, **options)
