@@ -7,11 +7,16 @@ By default the best one present. GRIDWISE_WEBGPU names another, for example ``vu
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
 
 from gridwise.devices.webgpu import WebGpuDevice
 from gridwise.devices.webgpu import open as open_webgpu
+
+# The random programs of the check device's tests are run here too.
+sys.path.append(str(Path(__file__).parents[1] / "check"))
 
 
 @pytest.fixture(scope="session")

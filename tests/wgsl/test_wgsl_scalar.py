@@ -173,7 +173,8 @@ def test_casts(gpu: WebGpuDevice, t: Scalar) -> None:
 def test_fp8_conversions(gpu: WebGpuDevice, t: Scalar) -> None:
     every = np.arange(256, dtype=np.uint8).view(t.dtype)
     table(gpu, (t,), F32, {"load": lambda b, v: b.cast(v[0], F32)}, [every])
-    table(gpu, (F32,), t, {"store": lambda b, v: b.cast(v[0], t)}, [np.concatenate([floats(F32), random_bits(F32, 500)])])
+    some = np.concatenate([floats(F32), random_bits(F32, 500)])
+    table(gpu, (F32,), t, {"store": lambda b, v: b.cast(v[0], t)}, [some])
 
 
 BITS = [(F32, U32), (U32, F32), (F32, I32), (I32, U32), (I64, U64), (F16, Scalar("u16", "uint", 16)), (U8, I8)]
@@ -188,7 +189,7 @@ def test_bitcasts(gpu: WebGpuDevice, t: Scalar, to: Scalar) -> None:
 @pytest.mark.parametrize("t", [*INTEGERS, *FLOATS], ids=str)
 def test_constants_and_select(gpu: WebGpuDevice, t: Scalar) -> None:
     needs(gpu, t)
-    values = [x for x in column(t).tolist()][:40]
+    values = list(column(t).tolist())[:40]
     makes: dict[str, Make] = {}
     for n, c in enumerate(values):
         makes[f"constant {c}"] = lambda b, v, c=c: b.select(b.binary("eq", v[0], v[0]), b.const(c, t), v[0])

@@ -49,7 +49,9 @@ class Sketch:
         return verify(Kernel(name, self.params, self.body, self.block, self.domain, self.index, LOC))
 
 
-def launch(device: Device, kernel: Kernel, grid: int | tuple[int, int, int], args: Sequence[Any], shared: int = 0) -> Any:
+def launch(
+    device: Device, kernel: Kernel, grid: int | tuple[int, int, int], args: Sequence[Any], shared: int = 0
+) -> Any:
     """Queue a kernel; arguments are device arrays and plain numbers. Returns the module."""
     blocks = (grid, 1, 1) if isinstance(grid, int) else grid
     bound = [a if isinstance(a, bool | int | float) else a.arg for a in args]
@@ -135,4 +137,5 @@ def table(
         if bad.any():
             k = int(np.flatnonzero(bad)[0])
             row = [c[k] for c in columns]
-            raise AssertionError(f"{name} on {row}: {a[k]!r}, expected {w[k]!r}; {int(bad.sum())} rows of {count} differ")
+            rows_bad = f"{int(bad.sum())} rows of {count} differ"
+            raise AssertionError(f"{name} on {row}: {a[k]!r}, expected {w[k]!r}; {rows_bad}")

@@ -133,7 +133,7 @@ class WebGpuDevice(Device):
         most = {k: int(offered[k]) for k in ("max-buffer-size", "max-storage-buffer-binding-size")}
         try:
             self.handle = adapter.request_device_sync(
-                label="gridwise", required_features=sorted(self.features), required_limits=most
+                label="gridwise", required_features=sorted(self.features), required_limits=capabilities.LIMITS | most
             )
         except (RuntimeError, wgpu.GPUError) as e:
             raise DeviceUnavailableError(f"{name}: {info['device']} refused a device: {_first_line(e)}") from None

@@ -354,7 +354,7 @@ class Fence:
             self.staging.destroy()
 
     def done(self) -> bool:
-        if not self.finished and self.staging.map_state == "mapped":
+        if not self.finished and self.promise._state != "pending":  # there is no public way to ask without waiting
             self.wait()
         return self.finished
 

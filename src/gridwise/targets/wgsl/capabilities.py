@@ -20,6 +20,24 @@ BUFFER_BYTES = 256 << 20
 OFFSET_ALIGNMENT = 256
 UNIFORM_BYTES = 64 * 1024
 
+# What a device is asked for, by wgpu's names: without this wgpu-py asks for all that the adapter has, and a kernel
+# that runs here would be refused elsewhere.
+LIMITS = {
+    "max-bind-groups": 4,
+    "max-storage-buffers-per-shader-stage": STORAGE_BUFFERS,
+    "max-uniform-buffer-binding-size": UNIFORM_BYTES,
+    "max-dynamic-uniform-buffers-per-pipeline-layout": 8,
+    "max-dynamic-storage-buffers-per-pipeline-layout": 4,
+    "min-storage-buffer-offset-alignment": OFFSET_ALIGNMENT,
+    "min-uniform-buffer-offset-alignment": OFFSET_ALIGNMENT,
+    "max-compute-workgroup-storage-size": SHARED_BYTES,
+    "max-compute-invocations-per-workgroup": THREADS,
+    "max-compute-workgroup-size-x": BLOCK[0],
+    "max-compute-workgroup-size-y": BLOCK[1],
+    "max-compute-workgroup-size-z": BLOCK[2],
+    "max-compute-workgroups-per-dimension": BLOCKS_PER_AXIS,
+}
+
 # 64-bit integers, f16 and bf16 are emulated and so always there; i64 is "native" nowhere by default.
 ALWAYS = frozenset({Cap.F16, Cap.PRINT})
 

@@ -2,8 +2,8 @@
 
 The launch block is one uniform buffer of 32-bit words: blocks of the grid (x, y, z), a zero, in kernels that print
 the module's tag and the launch's number, then one entry a machine argument (``Kernel.slots()``): for an array its
-start within the binding, its dims and, if strided, its strides; for a scalar its value. A 64-bit entry takes two words, low first; narrow integers and bools take one,
-extended; f16 and bf16 are given as f32.
+start within the binding, its dims and, if strided, its strides; for a scalar its value. A 64-bit entry takes two
+words, low first; narrow integers and bools take one, extended; f16 and bf16 are given as f32.
 
 Group 0 binds one storage buffer an array. Group 1 binds the launch block (0), the fault records (1) and the
 print records (2) where the kernel has any: their place moves from launch to launch by dynamic offsets.
