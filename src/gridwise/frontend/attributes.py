@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 
 from gridwise.lang.errors import KernelAttributeError, KernelTypeError
 
+from gridwise.lang.structs import _copy as struct_copy
+
 from . import calls, convert, expressions, memory, statements
 from .scopes import Frame, Local, has_struct
 from .source import text, unwrap
@@ -27,9 +29,6 @@ from .values import (
     VecV,
     WitnessV,
 )
-
-VALUE_METHODS = {"copy"}
-
 
 def attribute(f: Frame, node: ast.Attribute) -> Val:
     """``value.attr``."""
@@ -137,6 +136,8 @@ def class_member(f: Frame, receiver: Val, cls: type, node: ast.Attribute) -> Val
         if node.attr not in owner.__dict__:
             continue
         member = owner.__dict__[node.attr]
+        if member is struct_copy:
+            return MethodV(receiver, "copy", "copy", node.value)
         if isinstance(member, property):
             fn = unwrap(member.fget)
             if fn is None:
@@ -150,8 +151,6 @@ def class_member(f: Frame, receiver: Val, cls: type, node: ast.Attribute) -> Val
             return Static(unwrap(member))
         if not node.attr.startswith("__"):
             return expressions.lift(f, member, node.attr, node)
-    if node.attr == "copy" and isinstance(receiver, StructV):
-        return MethodV(receiver, "copy", "copy", node.value)
     fields = list(receiver.fields) if isinstance(receiver, StructV) else []
     methods = [n for n, m in cls.__dict__.items() if callable(m) and not n.startswith("_")]
     _none(f, cls.__name__, node, fields + methods)

@@ -232,7 +232,15 @@ def enumerate_(f: Frame, node: ast.Call) -> Val:
 
 
 def zip_(f: Frame, node: ast.Call) -> Val:
-    args = positional(f, node, "zip", 1, 16)
+    strict = False
+    for k in node.keywords:
+        strict = convert.python_value(expressions.expr(f, k.value)) is True
+        if k.arg != "strict":
+            f.fail(KernelTypeError, k.value, f"zip has no parameter '{k.arg}'")
+    bare = ast.copy_location(ast.Call(node.func, node.args, []), node)
+    args = positional(f, bare, "zip", 1, 16)
+    if strict and len({len(_items(f, a, "zip")) for a in args}) > 1:
+        f.fail(KernelValueError, node, "zip of groups of different lengths")
     return IterV(tuple(TupleV(row) for row in zip(*(_items(f, a, "zip") for a in args))))
 
 

@@ -22,7 +22,7 @@ from .structure import structured, tail_returns
 from .types import ScalarTy, StaticTy, Ty
 from .values import Const, FuncV, MethodV, Num, Static, StructV, Val
 
-RETURN = "<return>"
+RETURN = "<result>"
 _NODES: dict[int, tuple[ast.AST, list[ast.stmt], set[int], int]] = {}
 
 

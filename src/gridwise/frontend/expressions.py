@@ -172,6 +172,27 @@ def _boolop(f: Frame, node: ast.BoolOp) -> Val:
     return rest(0)
 
 
+def condition(f: Frame, node: ast.expr) -> Num | Const:
+    """An expression of which only the truth matters: the sides of ``and`` and ``or`` may be of different types."""
+    if isinstance(node, ast.BoolOp):
+        is_and = isinstance(node.op, ast.And)
+
+        def rest(k: int) -> Val:
+            t = condition(f, node.values[k])
+            if k == len(node.values) - 1:
+                return t
+            return short_circuit(f, is_and, t, lambda: rest(k + 1), node.values[k], node)
+
+        result = rest(0)
+        assert isinstance(result, Num | Const)
+        return result
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        t = condition(f, node.operand)
+        f.at(node)
+        return operators.invert(f, t, node.operand)
+    return operators.truth(f, expr(f, node), node)
+
+
 def short_circuit(f: Frame, is_and: bool, v: Val, then: Callable[[], Val], left: ast.AST, node: ast.AST) -> Val:
     """``v and then()``: the second side is computed only when it is needed, unless it has no effect."""
     v = convert.settle(f, v, left)
@@ -254,7 +275,7 @@ def unify(f: Frame, items: list[Val], node: ast.AST) -> Ty:
 
 
 def _ifexp(f: Frame, node: ast.IfExp) -> Val:
-    cond = operators.truth(f, expr(f, node.test), node.test)
+    cond = condition(f, node.test)
     if isinstance(cond, Const):
         return expr(f, node.body if cond.value else node.orelse)
     before = f.flow

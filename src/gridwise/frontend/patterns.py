@@ -40,7 +40,7 @@ def _cases(f: Frame, subject: Val, node: ast.Match, k: int) -> None:
 
         def guarded() -> Val:
             bind()
-            return operators.truth(f, expressions.expr(f, guard), guard)
+            return expressions.condition(f, guard)
 
         joined = guarded() if isinstance(test, Const) and test.value else expressions.short_circuit(
             f, True, test, guarded, case.pattern, guard

@@ -190,10 +190,7 @@ class Frame:
         """At a loop's head: these names may have changed since."""
         if self.flow is not None:
             for name in names & set(self.flow):
-                local = self.locals.get(name)
-                if local is None or not isinstance(local.type, StaticTy):
-                    old = self.flow[name]
-                    self.flow[name] = State(None, None, old.maybe)
+                self.flow[name] = State(None, None, self.flow[name].maybe)
 
 
 def has_struct(t: Ty) -> bool:

@@ -119,9 +119,10 @@ def _assign_struct(f: Frame, name: str, value: Val, source: ast.AST, target: ast
 def _rebind(f: Frame, local: Local, value: Val, source: ast.AST) -> Val:
     value = convert.settle(f, value, source)
     if isinstance(local.type, StaticTy):
-        if value.type != local.type:
+        if not isinstance(value.type, StaticTy):
             f.fail(KernelTypeError, source, f"'{local.name}' is {local.type} and cannot become {convert.name_of(value)}",
                    "use another name")
+        local.type = value.type
         return value
     t = convert.default_type(value)
     if local.literal and isinstance(t, ScalarTy) and isinstance(local.type, ScalarTy) and not convert.widens(t, local.type):
@@ -269,7 +270,7 @@ def annotation(f: Frame, node: ast.expr) -> Ty:
 
 
 def _if(f: Frame, node: ast.If) -> None:
-    test = operators.truth(f, expressions.expr(f, node.test), node.test)
+    test = expressions.condition(f, node.test)
     if isinstance(test, Const):
         taken, dropped = (node.body, node.orelse) if test.value else (node.orelse, node.body)
         if _asks_target(f, node.test):
@@ -340,7 +341,7 @@ def _while(f: Frame, node: ast.While) -> None:
     cond, body, orelse = op.regions
     before = f.flow
     with f.ctx.into(cond):
-        test = operators.truth(f, expressions.expr(f, node.test), node.test)
+        test = expressions.condition(f, node.test)
         forever = isinstance(test, Const) and bool(test.value)
         never = isinstance(test, Const) and not test.value
         value = convert.constant(f, bool(test.value), BOOL) if isinstance(test, Const) else test
@@ -529,7 +530,7 @@ def _assert(f: Frame, node: ast.Assert) -> None:
                 f.fail(KernelSyntaxError, node.msg, "the message of an assert is a plain string in a kernel",
                        "write \"...\", and print the values before it")
             message = obj
-    test = operators.truth(f, expressions.expr(f, node.test), node.test)
+    test = expressions.condition(f, node.test)
     f.at(node)
     if isinstance(test, Const):
         test = convert.constant(f, bool(test.value), BOOL)
@@ -561,7 +562,9 @@ def _function(f: Frame, node: ast.FunctionDef) -> None:
         f.fail(KernelSyntaxError, node.decorator_list[0], "a decorator inside a kernel is not supported", "leave it out")
     value = calls.closure(f, node)
     old = f.locals.get(node.name)
-    if old is not None:
+    if old is not None and isinstance(old.type, StaticTy):
+        old.type = value.type
+    elif old is not None:
         f.fail(KernelTypeError, node, f"'{node.name}' is already bound on line {old.first.line}", "use another name")
     f.bind(node.name, value, node)
 
