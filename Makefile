@@ -3,14 +3,15 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+RUNS := $(VENV)/.runs
 # NVIDIA's host packages only where its driver is.
 comma := ,
-EXTRAS := webgpu,dev$(if $(shell command -v nvidia-smi),$(comma)cuda)
+EXTRAS := webgpu$(if $(shell command -v nvidia-smi),$(comma)cuda)
 JOBS ?= auto
 
 .PHONY: demo test bench lint format conformance safety setup clean
 
-demo: $(STAMP)
+demo: $(RUNS)
 	$(BIN)/gridwise demo $(ARGS)
 
 test: $(STAMP)
@@ -37,10 +38,14 @@ safety: $(STAMP)
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(RUNS): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or later is needed: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[$(EXTRAS)]'
+	touch $@
+
+$(STAMP): $(RUNS)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[$(EXTRAS),dev]'
 	touch $@
 
 clean:
