@@ -276,6 +276,12 @@ class Simulator:
         self.launches = 0
         self.refuse: dict[str, str] = {}  # call: error it gives once
         self.log = ""
+        # cuLaunchKernel for callers in machine code.
+        word, handle = ctypes.c_uint32, ctypes.c_size_t
+        kind = ctypes.CFUNCTYPE(ctypes.c_int, handle, *[word] * 7, handle, handle, handle)
+        self._entry = kind(self._called)
+        self._entry_address = ctypes.cast(self._entry, ctypes.c_void_p).value
+        self.native = 0
 
     def __getattr__(self, name: str) -> Any:
         """Calls without a result that matters here: contexts, streams, events."""
@@ -289,6 +295,9 @@ class Simulator:
 
     def CUstream(self, handle: int) -> int:
         return handle
+
+    def cuGetProcAddress(self, name: bytes, version: int, flags: Any) -> Any:
+        return OK, self._entry_address, Code("CU_GET_PROC_ADDRESS_SUCCESS")
 
     def cuGetErrorString(self, code: Code) -> Any:
         return OK, b"simulated"
@@ -310,6 +319,10 @@ class Simulator:
 
     def cuMemGetInfo(self) -> Any:
         return OK, self.capacity - sum(map(len, list(self.memory.values()))), self.capacity
+
+    def _called(self, *args: int) -> int:
+        self.native += 1
+        return int(bool(self.cuLaunchKernel(*args)[0]))
 
     # -- memory ------------------------------------------------------------------------------------------
     def cuMemAlloc(self, size: int) -> Any:
@@ -399,7 +412,7 @@ def simulated(capacity: int = 1 << 30) -> Iterator[Simulator]:
     gc.collect()
     simulator.capacity = capacity + sum(map(len, list(simulator.memory.values())))
     simulator.refuse.clear()
-    simulator.launches = 0
+    simulator.launches = simulator.native = 0
     real_compile, real_emit, real_driver = ptx_compile.compile, ptx_emit.emit, cuda_driver.driver
     entries: dict[str, str] = {}
 
@@ -420,12 +433,14 @@ def simulated(capacity: int = 1 << 30) -> Iterator[Simulator]:
         for user in users:
             user.driver = replaced
         cuda_driver.attribute.cache_clear()
+        cuda_driver.function_address.cache_clear()
         yield simulator
     finally:
         ptx_compile.compile, ptx_emit.emit = real_compile, real_emit
         for user in users:
             user.driver = real_driver
         cuda_driver.attribute.cache_clear()
+        cuda_driver.function_address.cache_clear()
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -117,6 +118,7 @@ class Array:
         "high",
         "low",
         "offset",
+        "raw",
         "shape",
         "strides",
         "trait",
@@ -140,6 +142,11 @@ class Array:
         # What a launch needs, worked out once: the bound argument, and what it is specialised on.
         self.arg = ArrayArg(buffer, offset, shape, self.strides)
         self.trait, self.low, self.high = describe(self.arg, elem, contiguous)
+        # The same for launchers in machine code: address, byte range, extents and strides as 64-bit words.
+        self.raw: bytes | None = None
+        if buffer.address:
+            words = (buffer.address + offset, self.low, self.high, *shape, *self.strides)
+            self.raw = struct.pack(f"<3Q{2 * len(shape)}q", *words)
 
     # -- properties ----------------------------------------------------------------------------------------
     @property

@@ -20,6 +20,7 @@ from gridwise.lang.target import Cap
 from .array import Array, from_host, make
 from .memory import ArrayArg as ArrayArg
 from .memory import Buffer as Buffer
+from .native import Entry
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,10 @@ class Device(abc.ABC):
         self, module: Module, grid: tuple[int, int, int], args: Sequence[Arg], stream: Stream, shared_bytes: int = 0
     ) -> None:
         """Queue a launch. ``grid`` counts blocks before ``kernel.coarsen``; ``args`` are one a kernel parameter."""
+
+    def entry(self, module: Module, stream: Stream) -> Entry | None:
+        """How machine code can start ``module`` on ``stream`` as ``launch`` would; None if only ``launch`` can."""
+        return None
 
     # -- order -------------------------------------------------------------------------------------------
     @abc.abstractmethod

@@ -10,6 +10,7 @@ import ctypes
 import itertools
 import os
 import re
+import struct
 import weakref
 from collections.abc import Sequence
 from functools import partial
@@ -23,10 +24,23 @@ from gridwise.targets.ptx import capabilities
 
 from . import order
 from .base import Arg, Device, Limits, Module, Stream
-from .cuda_driver import Context, CudaError, attribute, call, driver, error, out_of_memory, release, usable, version
+from .cuda_driver import (
+    Context,
+    CudaError,
+    attribute,
+    call,
+    driver,
+    error,
+    function_address,
+    out_of_memory,
+    release,
+    usable,
+    version,
+)
 from .cuda_module import CudaModule
 from .cuda_stream import CudaStream
 from .memory import Buffer
+from .native import Entry
 
 STALE = ("CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_INVALID_HANDLE", "CUDA_ERROR_CONTEXT_IS_DESTROYED")
 
@@ -239,6 +253,15 @@ class CudaDevice(Device):
                 (code,) = run(*launch)
             if code:
                 raise error("cuLaunchKernel", code)
+
+    def entry(self, module: Module, stream: Stream) -> Entry | None:
+        handle: CudaModule = module.handle
+        emitted = handle.emitted
+        if emitted.prints or not isinstance(stream, CudaStream):
+            return None  # a printing launch carries its number
+        extra = (struct.pack("<Q", stream.fault_address), struct.pack("<I", handle.tag)) if emitted.faults else ()
+        shared = handle.shared_bytes(0) if emitted.dynamic_shared else 0
+        return Entry(function_address("cuLaunchKernel"), handle.function_address, stream.address, shared, extra)
 
     # -- order -------------------------------------------------------------------------------------------
     def stream(self, priority: int = 0) -> CudaStream:

@@ -66,7 +66,8 @@ def driver() -> Any:
     try:
         from cuda.bindings import driver as bindings
     except ImportError as e:
-        raise DeviceUnavailableError(f"the CUDA device needs the package cuda-bindings ({e})\n  help: {INSTALL}") from None
+        missing = f"the CUDA device needs the package cuda-bindings ({e})"
+        raise DeviceUnavailableError(f"{missing}\n  help: {INSTALL}") from None
     try:
         (error,) = bindings.cuInit(0)
     except (ImportError, OSError, RuntimeError):  # the driver's library is not on this machine
@@ -123,6 +124,7 @@ def attribute(device: int, name: str) -> int:
     return int(call("cuDeviceGetAttribute", key, device))
 
 
+@functools.cache
 def function_address(name: str) -> int:
     """Address of a driver function, for launchers compiled at run time."""
     flags = driver().CUdriverProcAddress_flags.CU_GET_PROC_ADDRESS_DEFAULT

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import sys
 import sysconfig
+import types
 from typing import Any
 
 HEAD = object.__basicsize__  # of every object: reference count and type
@@ -24,7 +25,19 @@ def _word(address: int) -> int:
     return ctypes.c_uint64.from_address(address).value
 
 
-def slot(cls: type, name: str) -> int:
+def _function_words() -> tuple[int, int]:
+    def probe(x: int = 1) -> int:
+        return x
+
+    words = {_word(id(probe) + at): at for at in range(HEAD, types.FunctionType.__basicsize__, 8)}
+    return words.get(id(probe.__code__), 0), words.get(id(probe.__defaults__), 0)
+
+
+CODE, DEFAULTS = _function_words() if sys.implementation.name == "cpython" else (0, 0)  # of a Python function
+
+
+@functools.cache
+def slot(cls: Any, name: str) -> int:
     """Offset of a ``__slots__`` attribute in instances of ``cls``."""
     probe = cls.__new__(cls)
     for other in _slots(cls):
@@ -59,7 +72,9 @@ def supported() -> bool:
         return False
     number, text, pair = 1234.5, b"gridwise", (object(), object())
     return (
-        _word(id(number) + TYPE) == id(float)
+        CODE > 0
+        and DEFAULTS > 0
+        and _word(id(number) + TYPE) == id(float)
         and ctypes.c_double.from_address(id(number) + FLOAT).value == number
         and ctypes.string_at(id(text) + BYTES, len(text)) == text
         and [_word(id(pair) + ITEMS + 8 * n) for n in range(2)] == [id(x) for x in pair]

@@ -13,6 +13,7 @@ from gridwise.devices.base import Device, Stream
 from gridwise.lang.errors import GridwiseError, LaunchTypeError
 
 from .grid import XYZ, block_size, grid_size
+from .replaceable import Replaceable
 
 if TYPE_CHECKING:
     from gridwise.frontend import Signature
@@ -28,7 +29,7 @@ def tidy(error: GridwiseError) -> GridwiseError:
     return error if VERBOSE else error.with_traceback(None)
 
 
-class Kernel:
+class Kernel(Replaceable):
     """A kernel: call it with arrays, or ``prepare`` it for a device.
 
     Attributes:
@@ -111,6 +112,7 @@ class Kernel:
             None if grid is None else grid_size(self.name, grid, self.domain),
             self.block if block is None else block_size(self.name, block, self.domain),
             stream,
+            self.offer if grid is None and block is None and device is None and stream is None else None,
         )
 
     def prepare(
@@ -178,7 +180,7 @@ class Kernel:
             raise tidy(e) from None
 
 
-class Prepared:
+class Prepared(Replaceable):
     """A kernel on a device with its grid and block: call it with arrays of that device to queue a launch."""
 
     def __init__(self, kernel: Kernel, device: Device, grid: XYZ | None, block: XYZ, args: tuple[Any, ...] | None):
@@ -192,7 +194,8 @@ class Prepared:
         """Queue a launch on ``stream`` (the device's default stream)."""
         try:
             launcher = self.kernel.launcher
-            launcher.launch(launcher.positional(args, named), self.device, self.grid, self.block, stream)
+            offer = self.offer if stream is None else None
+            launcher.launch(launcher.positional(args, named), self.device, self.grid, self.block, stream, offer)
         except GridwiseError as e:
             raise tidy(e) from None
 

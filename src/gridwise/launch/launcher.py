@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -63,8 +63,20 @@ class Launcher:
         self._locks: dict[Any, threading.Lock] = {}
 
     # -- the launch ------------------------------------------------------------------------------------------
-    def launch(self, values: tuple[Any, ...], device: Device | None, grid: XYZ | None, block: XYZ, stream: Any) -> None:
-        """Check everything and queue; ``device`` None means where the arrays are."""
+    def launch(
+        self,
+        values: tuple[Any, ...],
+        device: Device | None,
+        grid: XYZ | None,
+        block: XYZ,
+        stream: Any,
+        offer: Callable[..., None] | None = None,
+    ) -> None:
+        """Check everything and queue; ``device`` None means where the arrays are.
+
+        ``offer`` is told of a launch that was queued, so that the next one like it may be quicker.
+        """
+        given = grid
         bounds = self.bind(values)
         host, device = self.place(bounds, device)
         self.contract(values, bounds)
@@ -93,7 +105,10 @@ class Launcher:
                 order.writes(buffer, stream)
             else:
                 order.reads(buffer, stream)
-        device.launch(loaded.choose(args, grid[0]), grid, args, stream)
+        module = loaded.choose(args, grid[0])
+        device.launch(module, grid, args, stream)
+        if offer is not None:
+            offer(self, loaded, module, values, bounds, device, given, block, stream)
 
     def positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         """Arguments in the order of the parameters, defaults filled in."""

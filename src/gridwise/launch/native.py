@@ -16,42 +16,22 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gridwise.devices.array import Array
 from gridwise.devices.memory import Buffer
-from gridwise.ir.types import F32, F64, I64, Scalar
+from gridwise.devices.native import Entry
+from gridwise.ir.types import F32, I64, Scalar
 
 from . import cpython
-from .cpython import HEAD, TYPE
-
-if TYPE_CHECKING:
-    from gridwise.ir.core import Kernel
-
-_FLAGS = {"f32": F32, "f64": F64}
-
-
-@dataclass(frozen=True)
-class Entry:
-    """How a device starts a module: what native code calls, and the numbers that it passes.
-
-    address   of a function with the signature of ``cuLaunchKernel``; 0 means success.
-    function  its first argument; ``stream`` the stream handle; ``shared`` bytes of shared memory.
-    extra     what follows the kernel's own machine arguments: (bytes of each, values packed).
-    """
-
-    address: int
-    function: int
-    stream: int
-    shared: int
-    extra: tuple[bytes, ...]
+from .cpython import TYPE
 
 
 @dataclass(frozen=True)
 class Parameter:
     """One parameter as native code takes it.
 
-    kind   "array", "float", "int", "bool", "enum" (exactly that class) or "const" (that very object).
+    kind   "array", "float", "int", "enum" (a member of exactly that class), "bool" or "const" (that very object).
     type   the machine type of a scalar. ``writes``: of an array. ``low``, ``high``: of an integer.
     """
 
@@ -76,6 +56,9 @@ class Shape:
     block: tuple[int, int, int]
     output: int | None  # the array that the grid follows from; None: the grid is given
     domain: int
+    names: tuple[bool, ...] = ()  # captured names that must still mean what they did: True; or be missing: False
+    cells: int = 0  # captured variables, likewise
+    functions: int = 0  # functions that must still have the code and defaults that they had
 
 
 # The numbers of a launch, at the start of its state: function, stream, grid, most blocks, shared bytes.
@@ -159,6 +142,7 @@ class _Writer:
         for n, p in enumerate(shape.parameters):
             value = c.load("ptr", "%args", 8 * n)
             getattr(self, f"_{p.kind}")(n, p, value)
+        self._dependencies()
         self._overlaps()
         self._conditions()
         grid = self._grid()
@@ -199,8 +183,7 @@ class _Writer:
     def _array(self, n: int, p: Parameter, value: str) -> None:
         c = self.c
         c.same("ptr", c.load("ptr", value, TYPE), _object(Array))
-        c.same("ptr", c.load("ptr", value, cpython.slot(Array, "trait")), self.state(self.item))
-        self.item += 1
+        c.same("ptr", c.load("ptr", value, cpython.slot(Array, "trait")), self._next())
         c.same("ptr", c.load("ptr", value, cpython.slot(Array, "device")), self.state(_DEVICE))
         buffer = c.load("ptr", value, cpython.slot(Array, "buffer"))
         c.same("ptr", c.load("ptr", buffer, cpython.slot(Buffer, "freed")), _object(False))
@@ -208,7 +191,9 @@ class _Writer:
         if p.writes:
             c.same("ptr", c.load("ptr", buffer, cpython.slot(Buffer, "readers")), _object(()))
             c.same("ptr", c.load("ptr", value, cpython.slot(Array, "writable")), _object(True))
-        raw = c.at(c.load("ptr", value, cpython.slot(Array, "raw")), cpython.BYTES)
+        held = c.load("ptr", value, cpython.slot(Array, "raw"))
+        c.need(c.value(f"icmp ne ptr {held}, {_object(None)}"))
+        raw = c.at(held, cpython.BYTES)
         self.raws[n] = raw
         self.slots.append((raw, ""))
         count = p.rank * (2 if self.shape.strided[n] else 1)
@@ -238,8 +223,7 @@ class _Writer:
         self.slots.append((place, number))
 
     def _enum(self, n: int, p: Parameter, value: str) -> None:
-        self._int(n, p, value, self.state(self.item))
-        self.item += 1
+        self._int(n, p, value, self._next())
 
     def _bool(self, n: int, p: Parameter, value: str) -> None:
         c = self.c
@@ -251,8 +235,32 @@ class _Writer:
         self.slots.append((place, ""))
 
     def _const(self, n: int, p: Parameter, value: str) -> None:
-        self.c.same("ptr", value, self.state(self.item))
+        self.c.same("ptr", value, self._next())
+
+    # -- captured names and functions ------------------------------------------------------------------------
+    def _next(self) -> str:
         self.item += 1
+        return self.state(self.item - 1)
+
+    def _dependencies(self) -> None:
+        """Rule 9. State holds, for each name, its namespace, itself and its value; for each captured variable, its
+        cell and value; for each function, it, its code and defaults."""
+        c = self.c
+        for there in self.shape.names:
+            space, name = self._next(), self._next()
+            now = c.value(f"call ptr {_api('PyDict_GetItem')}(ptr {space}, ptr {name})")
+            c.same("ptr", now, self._next() if there else "null")
+        for _ in range(self.shape.cells):
+            cell = self._next()
+            c.same("ptr", c.load("ptr", cell, cpython.HEAD), self._next())
+        for _ in range(self.shape.functions):
+            fn = self._next()
+            for at in (cpython.CODE, cpython.DEFAULTS):
+                held = self._next()
+                if at == cpython.DEFAULTS:  # none at all is a null pointer there, and None here
+                    none = c.value(f"icmp eq ptr {held}, {_object(None)}")
+                    held = c.value(f"select i1 {none}, ptr null, ptr {held}")
+                c.same("ptr", c.load("ptr", fn, at), held)
 
     # -- relations -----------------------------------------------------------------------------------------
     def _overlaps(self) -> None:
@@ -337,10 +345,3 @@ def function(
         numbers += b"\0" * (-len(numbers) % len(part)) + part
     state = (bytes(numbers), slow, device, stream, *objects)
     return cpython.builtin(made, state)  # type: ignore[no-any-return]
-
-
-def parameters(kernel: Kernel) -> None:
-    """Placeholder."""
-
-
-__all__ = ["HEAD", "Entry", "Parameter", "Shape", "function"]
