@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gridwise.frontend import Signature
 
     from .launcher import Launcher
+    from .offline import Verdict
 
 # Set to keep this package's own frames in the tracebacks of a user's mistakes.
 VERBOSE = bool(os.environ.get("GRIDWISE_TRACEBACK"))
@@ -176,6 +177,24 @@ class Kernel(Replaceable):
 
         try:
             return stage_text(self, where, stage, args, choices)
+        except GridwiseError as e:
+            raise tidy(e) from None
+
+
+    def portable_to(
+        self, args: tuple[Any, ...] | None = None, choices: Mapping[str, Any] | None = None
+    ) -> dict[str, Verdict]:
+        """For each target (``cpu``, ``ptx``, ``wgsl``) whether every device of it can run the kernel, and if not, why.
+
+        Judged by portable limits, whatever this machine has: nothing is run. ``args`` and ``choices`` as for
+        ``inspect``. A kernel that is refused everywhere is refused by each with the same report.
+        """
+        from .offline import portable_to
+
+        try:
+            bounds = self.launcher.example(args, choices, default=True)
+            assert bounds is not None
+            return portable_to(self, bounds)
         except GridwiseError as e:
             raise tidy(e) from None
 
