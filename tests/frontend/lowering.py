@@ -1,10 +1,12 @@
 """Compile a function and run it on the check device, which is the language's specification."""
 
+from typing import TypeVar
+
 import numpy as np
 import pytest
 
 import gridwise as gw
-from gridwise.frontend import ArraySpec, ConstSpec, ScalarSpec, compile_kernel, signature
+from gridwise.frontend import ArraySpec, ConstSpec, ScalarSpec, compile_kernel, memory_type, signature
 from gridwise.ir import types as ir
 from gridwise.lang.target import Cap
 
@@ -32,15 +34,15 @@ def compiled(fn, index=ir.I32, block=(64, 1, 1), domain=1, caps=frozenset(Cap), 
         elif p.is_array:
             args[p.name] = ArraySpec(given.get(p.name, _element(p)), p.rank)
         else:
-            args[p.name] = ScalarSpec(given.get(p.name, p.elem))
+            args[p.name] = ScalarSpec(given.get(p.name, gw.i32 if isinstance(p.elem, TypeVar) else p.elem))
     return compile_kernel(
         fn, name=fn.__name__, args=args, block=block, domain=domain, index=index, caps=caps, requires=requires
     )
 
 
 def _element(p):
-    from gridwise.frontend import memory_type
-
+    if isinstance(p.elem, TypeVar):
+        return ir.I32
     return memory_type(p.elem)
 
 

@@ -170,7 +170,7 @@ def values_of_and_or(x: i32) -> i32:
 
 
 def short_circuit(x: i32) -> i32:
-    if x != 0 and 100 // x > 10 or x == 100:
+    if (x != 0 and 100 // x > 10) or x == 100:
         return 1
     return 0
 
@@ -322,7 +322,7 @@ def test_loops_over_tuples():
     same_as_python(unrolled)
 
 
-# -- order of evaluation ------------------------------------------------------------------------------------------
+# -- order of evaluation ---------------------------------------------------------------------------
 
 
 @gw.kernel(block=1)
@@ -347,7 +347,7 @@ def test_order_of_evaluation():
 @gw.kernel(block=1)
 def guarded(o: DisjointSlice[i32], a: Slice[i32], k: i32):
     if thread.global_index() == 0:
-        ok = 0 <= k and k < len(a) and a[k] > 0
+        ok = k >= 0 and k < len(a) and a[k] > 0
         o[0] = a[k] if ok else -1
 
 
@@ -358,7 +358,7 @@ def test_the_second_side_is_not_evaluated(k, wanted):
     assert o[0] == wanted
 
 
-# -- enums and constants fold ----------------------------------------------------------------------------------------
+# -- enums and constants fold ----------------------------------------------------------------------
 
 
 class Order(IntEnum):
@@ -445,7 +445,6 @@ def test_early_returns_need_no_jump():
             return
         o[i] = early_returns(n)
 
-    text = to_text(compiled(guard).kernel)
     assert not any(op.code in ("return", "leave", "scope") for op in compiled(guard).kernel.walk())
 
 

@@ -20,7 +20,7 @@ from gridwise import (
 )
 from gridwise.ir import to_text
 
-# -- two and three axes ----------------------------------------------------------------------------------------------
+# -- two and three axes ----------------------------------------------------------------------------
 
 
 @gw.kernel(domain=2, block=(8, 4))
@@ -117,7 +117,7 @@ def test_mistakes_with_arrays(fn, error, phrase):
     refused(fn, error, phrase)
 
 
-# -- other witnesses ---------------------------------------------------------------------------------------------------
+# -- other witnesses -------------------------------------------------------------------------------
 
 
 @gw.kernel(block=32)
@@ -171,7 +171,7 @@ def test_identities():
     assert o.tolist() == wanted
 
 
-# -- shared and local memory ----------------------------------------------------------------------------------------------
+# -- shared and local memory -----------------------------------------------------------------------
 
 
 WIDTH = 16
@@ -266,7 +266,7 @@ def test_mistakes_with_memory(fn, error, phrase):
     refused(fn, error, phrase)
 
 
-# -- atomics, subgroups --------------------------------------------------------------------------------------------------------
+# -- atomics, subgroups ----------------------------------------------------------------------------
 
 
 @gw.kernel(block=64)
@@ -342,7 +342,7 @@ def test_subgroups():
     assert n.tolist() == [k ^ 1 for k in range(64)]
 
 
-# -- print, assert, unsafe --------------------------------------------------------------------------------------------------------
+# -- print, assert, unsafe -------------------------------------------------------------------------
 
 
 @gw.kernel(block=1)
@@ -393,7 +393,7 @@ def unsafe_without_reason(o: DisjointSlice[f32]):
 
 
 def other_with(o: DisjointSlice[f32]):
-    with open("f") as f:  # HERE
+    with open("f") as _f:  # HERE
         o[0] = 1.0
 
 
@@ -402,7 +402,7 @@ def test_with_is_only_for_unsafe():
     refused(other_with, gw.KernelSyntaxError, "gw.unsafe")
 
 
-# -- requires, strides, the index type ------------------------------------------------------------------------------------------
+# -- requires, strides, the index type -------------------------------------------------------------
 
 
 def required(a: Slice[f32], o: DisjointSlice[f32], m: u32, k: i32):

@@ -102,7 +102,7 @@ def _kernel(tmp_path, body):
     import importlib.util
 
     text = textwrap.dedent(
-        '''
+        """
         import numpy as np
         import gridwise as gw
         from gridwise import AtomicSlice, DisjointSlice, Slice, f32, i32, thread, u32
@@ -111,7 +111,7 @@ def _kernel(tmp_path, body):
         SETTINGS = [1, 2, 3]
         def kernel(a: Slice[f32], c: DisjointSlice[f32], n: i32):
             i = thread.index_1d()
-        '''
+        """
     ) + textwrap.indent(body, "    ")
     path = tmp_path / "kernels.py"
     path.write_text(text + "\n")
@@ -135,7 +135,7 @@ def test_a_refusal_names_the_line_and_the_way_out(tmp_path, name):
     assert "^" in report
 
 
-# -- signatures ---------------------------------------------------------------------------------------------------------
+# -- signatures ------------------------------------------------------------------------------------
 
 
 def no_annotation(a, c: DisjointSlice[f32]):  # HERE
@@ -212,7 +212,7 @@ def test_a_signature_is_read_without_compiling():
     assert spec.params[4].default is None and spec.params[2].elem is f32
 
 
-# -- exact places ---------------------------------------------------------------------------------------------------------
+# -- exact places ----------------------------------------------------------------------------------
 
 
 def positions(a: Slice[f32], c: DisjointSlice[f32], n: i32):
@@ -221,13 +221,13 @@ def positions(a: Slice[f32], c: DisjointSlice[f32], n: i32):
 
 
 def unicode_before(c: DisjointSlice[f32], n: i32):
-    größe = f32(1); c[thread.index_1d()] = größe + n  # noqa: E702  # HERE
+    größe = f32(1)
+    c[thread.index_1d()] = größe + n  # HERE
 
 
 def over_lines(a: Slice[f32], c: DisjointSlice[f32], n: i32):
     c[thread.index_1d()] = (
-        a[0]
-        + n  # the operand
+        a[0] + n  # the operand
     )
 
 

@@ -34,7 +34,7 @@ def outputs(kernel, count, dtype, *args):
     return out.tolist()
 
 
-# -- rule 1: width and wrap ------------------------------------------------------------------------------------
+# -- rule 1: width and wrap ------------------------------------------------------------------------
 
 
 @gw.kernel(block=1)
@@ -80,7 +80,7 @@ def test_addition_does_not_widen():
     assert "i64" not in text
 
 
-# -- rule 2: floor division, modulo, true division -----------------------------------------------------------------
+# -- rule 2: floor division, modulo, true division -------------------------------------------------
 
 
 @gw.kernel(block=64)
@@ -140,7 +140,7 @@ def test_division_by_a_constant_zero_is_a_fault():
         run(divides_by_zero, np.zeros(4, np.int32))
 
 
-# -- rule 3: weak literals ---------------------------------------------------------------------------------------
+# -- rule 3: weak literals -------------------------------------------------------------------------
 
 
 def weak(o: DisjointSlice[f32], h: DisjointSlice[f16], x: Slice[f32]):
@@ -194,13 +194,20 @@ def literal_float_too_large(o: DisjointSlice[f32]):
 
 @pytest.mark.parametrize(
     "fn",
-    [literal_too_wide, literal_too_wide_in_arithmetic, literal_negative, literal_name, literal_cast, literal_float_too_large],
+    [
+        literal_too_wide,
+        literal_too_wide_in_arithmetic,
+        literal_negative,
+        literal_name,
+        literal_cast,
+        literal_float_too_large,
+    ],
 )
 def test_a_literal_must_fit(fn):
     refused(fn, gw.KernelValueError, "does not fit")
 
 
-# -- rule 4: signs and widths -------------------------------------------------------------------------------------
+# -- rule 4: signs and widths ----------------------------------------------------------------------
 
 
 def signs(o: DisjointSlice[i32], a: i32, b: u32):
@@ -309,13 +316,17 @@ def bool_and_number(o: DisjointSlice[i32]):
 
 @pytest.mark.parametrize(
     ("fn", "fix"),
-    [(int_and_float, "write f32(n)"), (int_and_float_literal, "write f32(n)"), (bool_and_number, "write i32(o[i] > 3)")],
+    [
+        (int_and_float, "write f32(n)"),
+        (int_and_float_literal, "write f32(n)"),
+        (bool_and_number, "write i32(o[i] > 3)"),
+    ],
 )
 def test_kinds_do_not_mix(fn, fix):
     refused(fn, gw.KernelTypeError, fix)
 
 
-# -- rule 5: names ------------------------------------------------------------------------------------------------
+# -- rule 5: names ---------------------------------------------------------------------------------
 
 
 def rebound(o: DisjointSlice[f32], a: f32):
@@ -372,13 +383,13 @@ def unbound_after_loop(o: DisjointSlice[i32], n: i32):
 
 
 def unbound_loop_variable(o: DisjointSlice[i32], n: i32):
-    for k in range(n):
+    for k in range(n):  # noqa: B007
         pass
     o[thread.index_1d()] = k  # HERE
 
 
 def unbound_before(o: DisjointSlice[i32]):
-    o[thread.index_1d()] = x  # HERE
+    o[thread.index_1d()] = x  # HERE  # noqa: F821
     x = 1  # noqa: F841
 
 
@@ -391,7 +402,9 @@ def unbound_after_break(o: DisjointSlice[i32], n: i32):
     o[thread.index_1d()] = x  # HERE
 
 
-@pytest.mark.parametrize("fn", [unbound, unbound_after_loop, unbound_loop_variable, unbound_before, unbound_after_break])
+@pytest.mark.parametrize(
+    "fn", [unbound, unbound_after_loop, unbound_loop_variable, unbound_before, unbound_after_break]
+)
 def test_a_name_must_be_bound_on_every_path(fn):
     refused(fn, gw.KernelNameError, "is not bound")
 
@@ -424,12 +437,14 @@ def bound_on_every_path(o: DisjointSlice[i32], n: i32):
         o[4] = k
 
 
-@pytest.mark.parametrize(("n", "wanted"), [(0, [2, 4, 4, 10, 0]), (2, [1, 2, 2, 10, 2]), (9, [1, 2, 2, 20, 3]), (-1, [0] * 5)])
+@pytest.mark.parametrize(
+    ("n", "wanted"), [(0, [2, 4, 4, 10, 0]), (2, [1, 2, 2, 10, 2]), (9, [1, 2, 2, 20, 3]), (-1, [0] * 5)]
+)
 def test_names_that_every_path_binds(n, wanted):
     assert outputs(bound_on_every_path, 5, np.int32, n) == wanted
 
 
-# -- rule 6: shifts, conversions, extremes ---------------------------------------------------------------------------
+# -- rule 6: shifts, conversions, extremes ---------------------------------------------------------
 
 
 @gw.kernel(block=1)
@@ -496,7 +511,7 @@ def test_min_and_max_propagate_nan_in_either_order():
     assert (a[4], b[4]) == (2, 3)
 
 
-# -- powers --------------------------------------------------------------------------------------------------------
+# -- powers ----------------------------------------------------------------------------------------
 
 
 @gw.kernel(block=1)
@@ -532,7 +547,7 @@ def test_integer_powers_that_would_be_fractions():
     refused(signed_power, gw.KernelTypeError, "u32(n)")
 
 
-# -- rule 10: indices --------------------------------------------------------------------------------------------------
+# -- rule 10: indices ------------------------------------------------------------------------------
 
 
 @gw.kernel(block=1)
@@ -580,7 +595,7 @@ def test_the_index_type_follows_the_specialisation():
     assert "select" not in text and "index=i64" in text
 
 
-# -- constants -----------------------------------------------------------------------------------------------------------
+# -- constants -------------------------------------------------------------------------------------
 
 SCALE = 3
 RATE = 0.1
@@ -608,7 +623,7 @@ def test_captured_constants_are_exact_until_they_meet_a_type():
 def bools(a: Slice[gw.bool_], b: Slice[gw.bool_], o: DisjointSlice[gw.bool_], n: DisjointSlice[u16]):
     i = thread.index_1d()
     if i in o and i in n:
-        o[i] = a[i] and not b[i] or a[i] == b[i]
+        o[i] = (a[i] and not b[i]) or a[i] == b[i]
         n[i] = u16(a[i]) + u16(a[i] ^ b[i]) + u16(a[i] & b[i])
 
 

@@ -108,7 +108,7 @@ class Small:
     c: i8
 
 
-# -- layout ---------------------------------------------------------------------------------------------------------
+# -- layout ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cls", [Point, Body, Small])
@@ -120,7 +120,7 @@ def test_layout_is_numpys_aligned_dtype(cls):
     assert [plain.fields[n][1] for n in plain.names] == [cls.dtype().fields[n][1] for n in plain.names]
 
 
-# -- structs ------------------------------------------------------------------------------------------------------------
+# -- structs ---------------------------------------------------------------------------------------
 
 
 @gw.kernel(block=32)
@@ -306,7 +306,7 @@ def test_mistakes_with_structs(fn, error, phrase):
     refused(fn, error, phrase)
 
 
-# -- vectors, tuples, options ---------------------------------------------------------------------------------------------
+# -- vectors, tuples, options ----------------------------------------------------------------------
 
 
 class Pair(NamedTuple):
@@ -348,7 +348,19 @@ def test_groups():
         ax, ay = 2 * x + 1, 2 * y + 2
         bx, by = ay - x, ax - y
         r = 100 // int(n[k]) if n[k] else None
-        wanted = bx * ax + by * ay + 1 + ay + n[k] + 0.25 + ax + (-1 if r is None else r) + (5 if r is None else r) + 2.5 + 0.25
+        wanted = (
+            bx * ax
+            + by * ay
+            + 1
+            + ay
+            + n[k]
+            + 0.25
+            + ax
+            + (-1 if r is None else r)
+            + (5 if r is None else r)
+            + 2.5
+            + 0.25
+        )
         assert o[k] == wanted
 
 
@@ -369,7 +381,7 @@ def test_a_tuple_takes_a_run_time_index_when_its_items_agree():
         run(kernel, np.zeros(1, np.int32), 3)
 
 
-# -- nominal types ----------------------------------------------------------------------------------------------------------
+# -- nominal types ---------------------------------------------------------------------------------
 
 
 def adds_stage_to_pass(o: DisjointSlice[u32], a: Stage, b: Pass):
@@ -427,7 +439,7 @@ def test_nominal_types_are_their_numbers():
     assert o.tolist() == [8, 12, 3, 8]
 
 
-# -- functions ---------------------------------------------------------------------------------------------------------------
+# -- functions -------------------------------------------------------------------------------------
 
 
 @gw.kernel(block=32)
@@ -565,7 +577,7 @@ def test_every_path_of_a_function_returns():
         compiled(kernel)
 
 
-# -- generics ------------------------------------------------------------------------------------------------------------------
+# -- generics --------------------------------------------------------------------------------------
 
 
 class Comparable(Protocol):
@@ -656,7 +668,7 @@ def test_bounds_are_reported_at_the_call(fn, phrases):
     refused(fn, gw.KernelTypeError, *phrases)
 
 
-# -- arrays as arguments of functions ---------------------------------------------------------------------------------------------
+# -- arrays as arguments of functions --------------------------------------------------------------
 
 
 def write_at(c: DisjointSlice[f32], i: ThreadIndex, x: f32):

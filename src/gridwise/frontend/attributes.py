@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import enum
 import types
 from typing import Any, NoReturn
 
 from gridwise.lang.errors import KernelAttributeError, KernelTypeError
-
 from gridwise.lang.structs import _copy as struct_copy
 
-from . import calls, convert, expressions, memory, statements
+from . import assignment, calls, convert, expressions, memory
 from .scopes import Frame, Local, has_struct
 from .source import text, unwrap
 from .types import FixedTy, ScalarTy, StructTy
@@ -30,6 +28,7 @@ from .values import (
     WitnessV,
 )
 
+
 def attribute(f: Frame, node: ast.Attribute) -> Val:
     """``value.attr``."""
     base = expressions.expr(f, node.value)
@@ -40,7 +39,7 @@ def attribute(f: Frame, node: ast.Attribute) -> Val:
         return _array(f, base, node)
     if isinstance(base, ElementV):
         inner = memory.member(base, node.attr) if not isinstance(base.elem, FixedTy) else None
-        if inner is not None and isinstance(base.elem, StructTy) or inner is not None and not _is_option(base):
+        if (inner is not None and isinstance(base.elem, StructTy)) or (inner is not None and not _is_option(base)):
             return memory.read(f, inner) if isinstance(inner.elem, ScalarTy) else inner
         base = convert.settle(f, base, node.value)
     if isinstance(base, StructV):
@@ -74,7 +73,7 @@ def _is_option(e: ElementV) -> bool:
     return type(e.elem).__name__ == "OptionTy"
 
 
-def _none(f: Frame, owner: str, node: ast.Attribute, names: Any, hint: str | None = None) -> Any:
+def _none(f: Frame, owner: str, node: ast.Attribute, names: Any, hint: str | None = None) -> NoReturn:
     import difflib
 
     close = difflib.get_close_matches(node.attr, list(names), 1)
@@ -87,8 +86,12 @@ def _none(f: Frame, owner: str, node: ast.Attribute, names: Any, hint: str | Non
 def _static(f: Frame, obj: Any, node: ast.Attribute) -> Val:
     missing = object()
     if isinstance(obj, str | list | dict | set):
-        f.fail(KernelTypeError, node, f"{convert.name_of(Static(obj))} cannot be used in a kernel",
-               convert.hint_for(Static(obj), node.value))
+        f.fail(
+            KernelTypeError,
+            node,
+            f"{convert.name_of(Static(obj))} cannot be used in a kernel",
+            convert.hint_for(Static(obj), node.value),
+        )
     try:
         value = getattr(obj, node.attr, missing)
     except Exception as e:
@@ -119,7 +122,6 @@ def _array(f: Frame, a: ArrayV, node: ast.Attribute) -> Val:
         return Static(a.elem.cls if isinstance(a.elem, ScalarTy | StructTy) else a.elem)
     hint = "write len(a) for its length" if node.attr in ("length", "len") else None
     _none(f, f"the array {a.name}", node, ("shape", "size", "ndim", "dtype"), hint)
-    raise AssertionError
 
 
 def _struct(f: Frame, s: StructV, node: ast.Attribute) -> Val:
@@ -154,7 +156,6 @@ def class_member(f: Frame, receiver: Val, cls: type, node: ast.Attribute) -> Val
     fields = list(receiver.fields) if isinstance(receiver, StructV) else []
     methods = [n for n, m in cls.__dict__.items() if callable(m) and not n.startswith("_")]
     _none(f, cls.__name__, node, fields + methods)
-    raise AssertionError
 
 
 def _vector(f: Frame, v: VecV, node: ast.Attribute) -> Val:
@@ -170,7 +171,6 @@ def _vector(f: Frame, v: VecV, node: ast.Attribute) -> Val:
     if node.attr in ("dot", "length", "cross", "normalized", "sum"):
         return MethodV(v, node.attr, node.attr, node.value)
     _none(f, str(v.type), node, tuple(lanes), None)
-    raise AssertionError
 
 
 def _scalar(f: Frame, n: Num | Const, node: ast.Attribute) -> Val:
@@ -179,18 +179,18 @@ def _scalar(f: Frame, n: Num | Const, node: ast.Attribute) -> Val:
         if node.attr == "value":
             from .types import plain
 
-            return Num(plain(t.ir), convert.as_num(f, n, node).ir) if isinstance(n, Num) else Const(n.value, plain(t.ir))
+            return (
+                Num(plain(t.ir), convert.as_num(f, n, node).ir) if isinstance(n, Num) else Const(n.value, plain(t.ir))
+            )
         if node.attr == "name":
             f.fail(KernelTypeError, node, "a string cannot be held in a kernel", "use the enum member itself")
         member = t.cls.__dict__.get(node.attr)
-        if isinstance(member, types.FunctionType) or isinstance(getattr(t.cls, node.attr, None), enum.Enum):
-            if isinstance(member, types.FunctionType):
-                return MethodV(n, node.attr, member, node.value)
+        if isinstance(member, types.FunctionType):
+            return MethodV(n, node.attr, member, node.value)
     if node.attr in ("astype", "item", "shape", "dtype"):
         hint = {"astype": "call the type: f32(x)", "item": "leave it out: this is the number already"}.get(node.attr)
         _none(f, f"{convert.name_of(n)}, a number,", node, (), hint)
     _none(f, f"{t}, a number,", node, (), None)
-    raise AssertionError
 
 
 def changing(f: Frame, local: Local, node: ast.AST) -> None:
@@ -204,12 +204,17 @@ def changing(f: Frame, local: Local, node: ast.AST) -> None:
 def refuse_shared(f: Frame, local: Local, node: ast.AST) -> NoReturn:
     other = local.shared_with
     element = other.endswith("]")
-    f.fail(KernelTypeError, node, f"changing {local.name} would also change {other}, which is the same object in Python",
-           f"write {other}.field = ..., or copy first: {local.name} = {other}.copy()" if element
-           else f"copy first: {local.name} = {other}.copy()")
+    f.fail(
+        KernelTypeError,
+        node,
+        f"changing {local.name} would also change {other}, which is the same object in Python",
+        f"write {other}.field = ..., or copy first: {local.name} = {other}.copy()"
+        if element
+        else f"copy first: {local.name} = {other}.copy()",
+    )
 
 
-# -- assignment ----------------------------------------------------------------------------------------------------------
+# -- assignment ------------------------------------------------------------------------------------
 
 
 def assign(f: Frame, target: ast.Attribute, value: Val, source: ast.AST) -> None:
@@ -220,7 +225,12 @@ def assign(f: Frame, target: ast.Attribute, value: Val, source: ast.AST) -> None
         memory.check_writable(f, base.array, target)
         inner = memory.member(base, target.attr)
         if inner is None:
-            _none(f, str(base.elem), target, [n for n, _ in memory.children(base.elem)] if not isinstance(base.elem, FixedTy) else [])
+            _none(
+                f,
+                str(base.elem),
+                target,
+                [n for n, _ in memory.children(base.elem)] if not isinstance(base.elem, FixedTy) else [],
+            )
         assert inner is not None
         new = convert.coerce(f, value, inner.elem, source, f"{text(target)} holds")
         f.at(target)
@@ -231,16 +241,20 @@ def assign(f: Frame, target: ast.Attribute, value: Val, source: ast.AST) -> None
         if ft is None:
             _none(f, str(base.type), target, list(base.fields))
         assert ft is not None
-        if getattr(base.type.cls, "__dataclass_params__", None) is not None and base.type.cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
-            f.fail(KernelTypeError, target, f"{base.type} is frozen", "make a new one")
         new = convert.coerce(f, value, ft, source, f"{text(target)} holds")
         changed: Val = StructV(base.type, {**base.fields, target.attr: new})
     elif isinstance(base, VecV):
-        f.fail(KernelTypeError, target, "the lanes of a vector cannot be assigned: vectors do not change",
-               f"make a new one: {text(target.value)} = vec{base.type.lanes}(...)")
+        f.fail(
+            KernelTypeError,
+            target,
+            "the lanes of a vector cannot be assigned: vectors do not change",
+            f"make a new one: {text(target.value)} = vec{base.type.lanes}(...)",
+        )
     else:
-        f.fail(KernelTypeError, target, f"{convert.name_of(base)} has no fields to assign",
-               "tuples do not change: make a new one" if isinstance(base, TupleV) else None)
-    statements.assign_group(f, target.value, changed, source)
-
-
+        f.fail(
+            KernelTypeError,
+            target,
+            f"{convert.name_of(base)} has no fields to assign",
+            "tuples do not change: make a new one" if isinstance(base, TupleV) else None,
+        )
+    assignment.assign_group(f, target.value, changed, source)

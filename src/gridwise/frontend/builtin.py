@@ -149,9 +149,7 @@ def to_integer(f: Frame, op: Operation, node: ast.Call) -> Val:
 
 def divmod_(f: Frame, node: ast.Call) -> Val:
     a, b = positional(f, node, "divmod", 2)
-    return TupleV(
-        tuple(operators.binary(f, op, a.value, b.value, node, a.node, b.node) for op in ("floordiv", "mod"))
-    )
+    return TupleV(tuple(operators.binary(f, op, a.value, b.value, node, a.node, b.node) for op in ("floordiv", "mod")))
 
 
 def pow_(f: Frame, node: ast.Call) -> Val:
@@ -173,12 +171,20 @@ def range_(f: Frame, node: ast.Call) -> Val:
     args = positional(f, node, "range", 1, 3)
     for a in args:
         if not isinstance(a.value, Num | Const | WitnessV):
-            f.fail(KernelTypeError, a.node, f"range takes integers, and this is {convert.name_of(a.value)}",
-                   convert.hint_for(a.value, a.node))
+            f.fail(
+                KernelTypeError,
+                a.node,
+                f"range takes integers, and this is {convert.name_of(a.value)}",
+                convert.hint_for(a.value, a.node),
+            )
         t = convert.number(f, a.value, a.node).type
         if not (isinstance(t, ScalarTy) and t.ir.is_int):
-            f.fail(KernelTypeError, a.node, f"range takes integers, and this is {convert.name_of(a.value)}",
-                   memory.fix_float(a.node))
+            f.fail(
+                KernelTypeError,
+                a.node,
+                f"range takes integers, and this is {convert.name_of(a.value)}",
+                memory.fix_float(a.node),
+            )
     values = [a.value for a in args]
     if len(values) == 1:
         values.insert(0, Const(0))
@@ -191,13 +197,22 @@ def reversed_(f: Frame, node: ast.Call) -> Val:
     (a,) = positional(f, node, "reversed", 1)
     if isinstance(a.value, TupleV | IterV):
         return IterV(a.value.items[::-1])
-    if isinstance(a.value, RangeV) and isinstance(a.value.step, Const) and a.value.step.value == 1 and a.value.wrap is None:
+    if (
+        isinstance(a.value, RangeV)
+        and isinstance(a.value.step, Const)
+        and a.value.step.value == 1
+        and a.value.wrap is None
+    ):
         r = a.value
         last = operators.binary(f, "sub", r.stop, Const(1), node, node, node)
         before = operators.binary(f, "sub", r.start, Const(1), node, node, node)
         if isinstance(last.type, ScalarTy) and last.type.ir.kind == "uint":
-            f.fail(KernelTypeError, node, "a range of unsigned numbers cannot count down to 0",
-                   "loop upward, and use n - 1 - k")
+            f.fail(
+                KernelTypeError,
+                node,
+                "a range of unsigned numbers cannot count down to 0",
+                "loop upward, and use n - 1 - k",
+            )
         return dataclasses.replace(r, start=last, stop=before, step=Const(-1))
     f.fail(KernelTypeError, node, f"reversed of {convert.name_of(a.value)}", "write range(stop - 1, start - 1, -1)")
 
@@ -216,13 +231,18 @@ def _static_range(f: Frame, r: RangeV, node: ast.AST) -> tuple[Val, ...]:
     for v in (r.start, r.stop, r.step):
         known = v.value if isinstance(v, Const) else v.const if isinstance(v, Num) else None
         if not isinstance(known, int):
-            f.fail(KernelTypeError, node, "this range is not known at compile time", "loop over it with for k in range(...)")
+            f.fail(
+                KernelTypeError,
+                node,
+                "this range is not known at compile time",
+                "loop over it with for k in range(...)",
+            )
         bounds.append(known)
     if bounds[2] == 0:
         f.fail(KernelValueError, node, "the step of a range must not be zero")
     numbers = range(*bounds)
-    if len(numbers) > 4096:
-        f.fail(KernelValueError, node, f"{len(numbers)} copies of the loop's body", "loop over range(...)")
+    if numbers[4096:]:
+        f.fail(KernelValueError, node, "more than 4096 copies of the loop's body", "loop over range(...)")
     return tuple(Const(k) for k in numbers)
 
 
@@ -277,14 +297,24 @@ def bitcast(f: Frame, node: ast.Call) -> Val:
     except NotAType as e:
         f.fail(KernelTypeError, b.node, str(e))
     p = convert.as_num(f, convert.number(f, a.value, a.node), a.node)
-    if not isinstance(t, ScalarTy) or t.ir.bits != p.type.ir.bits or BOOL in (t, p.type) or t.is_index or p.type.is_index:
-        f.fail(KernelTypeError, node, f"bitcast from {p.type} to {t}: both must be numbers of one width",
-               f"convert first: u32({text(a.node)})")
+    if (
+        not isinstance(t, ScalarTy)
+        or t.ir.bits != p.type.ir.bits
+        or BOOL in (t, p.type)
+        or t.is_index
+        or p.type.is_index
+    ):
+        f.fail(
+            KernelTypeError,
+            node,
+            f"bitcast from {p.type} to {t}: both must be numbers of one width",
+            f"convert first: u32({text(a.node)})",
+        )
     f.at(node)
     return Num(t, f.b.bitcast(p.ir, t.ir))
 
 
-# -- print ----------------------------------------------------------------------------------------------------------------
+# -- print -----------------------------------------------------------------------------------------
 
 
 def print_(f: Frame, node: ast.Call) -> Val:
@@ -295,7 +325,12 @@ def print_(f: Frame, node: ast.Call) -> Val:
         if k.arg == "sep" and isinstance(value, str):
             sep = value
         elif k.arg != "flush":
-            f.fail(KernelSyntaxError, k.value, f"print(..., {k.arg}=) is not supported in a kernel", "leave it out: one line a call")
+            f.fail(
+                KernelSyntaxError,
+                k.value,
+                f"print(..., {k.arg}=) is not supported in a kernel",
+                "leave it out: one line a call",
+            )
     parts: list[Any] = []
     operands: list[Num] = []
     for n, arg in enumerate(node.args):
@@ -324,8 +359,16 @@ def _joined(f: Frame, node: ast.JoinedStr, parts: list[Any], operands: list[Num]
         assert isinstance(piece, ast.FormattedValue)
         spec = ""
         if piece.format_spec is not None:
-            if not (isinstance(piece.format_spec, ast.JoinedStr) and all(isinstance(v, ast.Constant) for v in piece.format_spec.values)):
-                f.fail(KernelSyntaxError, piece, "a computed format is not supported in a kernel", "write the format as it is")
+            if not (
+                isinstance(piece.format_spec, ast.JoinedStr)
+                and all(isinstance(v, ast.Constant) for v in piece.format_spec.values)
+            ):
+                f.fail(
+                    KernelSyntaxError,
+                    piece,
+                    "a computed format is not supported in a kernel",
+                    "write the format as it is",
+                )
             spec = "".join(str(v.value) for v in piece.format_spec.values if isinstance(v, ast.Constant))
         if piece.conversion not in (-1, ord("s"), ord("r")):
             f.fail(KernelSyntaxError, piece, "!a is not supported in a kernel", "leave it out")

@@ -16,10 +16,10 @@ from gridwise.lang.operation import Operation
 from . import convert, expressions, generics, library, operators, statements
 from .refuse import refuse
 from .scopes import Flow, Frame, Local, State, has_struct, merge, parameters
-from .signature import annotations
+from .signature import hints_of
 from .source import SourceFile, find, unwrap
 from .structure import structured, tail_returns
-from .types import ScalarTy, StaticTy, Ty
+from .types import F32, I32, ScalarTy, StaticTy, Ty
 from .values import Const, FuncV, MethodV, Num, Static, StructV, Val
 
 RETURN = "<result>"
@@ -64,7 +64,7 @@ def _walk(node: ast.AST) -> list[ast.AST]:
     return out
 
 
-# -- which function ---------------------------------------------------------------------------------------------------
+# -- which function --------------------------------------------------------------------------------
 
 
 def call(f: Frame, node: ast.Call) -> Val:
@@ -123,7 +123,7 @@ def closure(f: Frame, node: ast.FunctionDef | ast.Lambda) -> FuncV:
     return FuncV(node, f, defaults)
 
 
-# -- inlining -----------------------------------------------------------------------------------------------------------
+# -- inlining --------------------------------------------------------------------------------------
 
 
 def inline(
@@ -139,7 +139,7 @@ def inline(
     if fn is not None:
         file, callee = find(fn, f.loc(node))
         f.ctx.deps.function(fn, file.segment(callee))
-        hints = annotations(fn)
+        hints = hints_of(fn)
         defaults = {
             name: Arg(expressions.lift(f, p.default, name, node), node)
             for name, p in inspect.signature(fn, follow_wrapped=False).parameters.items()
@@ -152,13 +152,21 @@ def inline(
         defaults = {name: Arg(v, node) for name, v in nested.defaults.items()}
     name = getattr(callee, "name", "<lambda>")
     if any(callee is c for c in f.ctx.inlining):
-        f.fail(KernelSyntaxError, node, f"{name} calls itself: recursion is not supported in a kernel",
-               "write a loop, with gw.local((n,), T) as the stack if it needs one")
+        f.fail(
+            KernelSyntaxError,
+            node,
+            f"{name} calls itself: recursion is not supported in a kernel",
+            "write a loop, with gw.local((n,), T) as the stack if it needs one",
+        )
     if len(f.ctx.inlining) > 64:
         f.fail(KernelSyntaxError, node, "calls are nested more than 64 deep")
     if _is_generator(callee):
-        f.fail(KernelSyntaxError, node, f"{name} is a generator, which is not supported in a kernel",
-               "write the loop where its values are used")
+        f.fail(
+            KernelSyntaxError,
+            node,
+            f"{name} is a generator, which is not supported in a kernel",
+            "write the loop where its values are used",
+        )
     g = Frame(f.ctx, file, callee, fn, f.loc(node), nested.frame if nested else None)
     if nested is not None:
         g.bindings = dict(nested.frame.bindings)
@@ -203,7 +211,9 @@ def _match_arguments(
     a = callee.args
     if a.vararg or a.kwarg:
         star = f"*{a.vararg.arg}" if a.vararg else f"**{a.kwarg.arg}"  # type: ignore[union-attr]
-        f.fail(KernelSyntaxError, node, f"{name} takes {star}, which is not supported in a kernel", "name every parameter")
+        f.fail(
+            KernelSyntaxError, node, f"{name} takes {star}, which is not supported in a kernel", "name every parameter"
+        )
     order = [p.arg for p in [*a.posonlyargs, *a.args]]
     only_position = {p.arg for p in a.posonlyargs}
     allowed = order + [p.arg for p in a.kwonlyargs]
@@ -215,13 +225,20 @@ def _match_arguments(
             import difflib
 
             close = difflib.get_close_matches(key, allowed, 1)
-            f.fail(KernelTypeError, arg.node, f"{name} has no parameter '{key}'", f"did you mean {close[0]}?" if close else None)
+            f.fail(
+                KernelTypeError,
+                arg.node,
+                f"{name} has no parameter '{key}'",
+                f"did you mean {close[0]}?" if close else None,
+            )
         if key in bound:
             f.fail(KernelTypeError, arg.node, f"{name} is given '{key}' twice")
         bound[key] = arg
     missing = [p for p in allowed if p not in bound and p not in defaults]
     if missing:
-        f.fail(KernelTypeError, node, f"{name} is missing the argument '{missing[0]}'", f"it takes {', '.join(allowed)}")
+        f.fail(
+            KernelTypeError, node, f"{name} is missing the argument '{missing[0]}'", f"it takes {', '.join(allowed)}"
+        )
     return {p: bound.get(p) or defaults[p] for p in allowed}
 
 
@@ -246,8 +263,12 @@ def _body(f: Frame, g: Frame, callee: ast.FunctionDef, name: str, hints: dict[st
         f.fail(KernelValueError, node, f"{name} never returns: every path through it loops forever")
     if r.returned and fell is not None:
         where = callee.body[-1]
-        g.fail(KernelTypeError, where, f"{name} returns a value on some paths, and ends here without one",
-               "return a value on every path")
+        g.fail(
+            KernelTypeError,
+            where,
+            f"{name} returns a value on some paths, and ends here without one",
+            "return a value on every path",
+        )
     f.ctx.b.loc = f.loc(node)
     if not r.returned:
         if annotated is not None:
@@ -270,8 +291,13 @@ def leave(f: Frame, node: ast.Return) -> None:
     value: Val = Static(None) if node.value is None else convert.settle(f, expressions.expr(f, node.value), node.value)
     source = node.value or node
     nothing = isinstance(value, Static) and value.obj is None
-    if r.returned and nothing or r.nothing and not nothing:
-        f.fail(KernelTypeError, node, f"{f.name} returns a value on some paths and none on others", "return a value on every path")
+    if (r.returned and nothing) or (r.nothing and not nothing):
+        f.fail(
+            KernelTypeError,
+            node,
+            f"{f.name} returns a value on some paths and none on others",
+            "return a value on every path",
+        )
     r.nothing, r.returned = nothing, not nothing
     assert f.flow is not None
     if not nothing:
@@ -320,7 +346,7 @@ def _weak(f: Frame, r: Result, value: Const, source: ast.AST) -> None:
     local = f.locals.get(RETURN)
     if local is not None and local.type != number.type:
         assert isinstance(local.type, ScalarTy)
-        wider = operators.F32 if {local.type, number.type} == {operators.F32, convert.I32} else local.type
+        wider = F32 if {local.type, number.type} == {F32, I32} else local.type
         _decide(f, r, wider, keep=True)
     if local is None:
         f.bind(RETURN, number, source)
@@ -334,7 +360,9 @@ def _decide(f: Frame, r: Result, t: Ty, keep: bool = False) -> None:
     local = f.locals[RETURN]
     for op, value, source in r.weak:
         if not isinstance(t, ScalarTy):
-            f.fail(KernelTypeError, source, f"{f.name} returns {t} on another path, and this is {convert.name_of(value)}")
+            f.fail(
+                KernelTypeError, source, f"{f.name} returns {t} on another path, and this is {convert.name_of(value)}"
+            )
         from gridwise.ir.core import Region
 
         with f.ctx.into(Region()):
@@ -361,20 +389,26 @@ def restore(f: Frame, state: Any) -> None:
         r.returned, r.nothing = state[1], state[2]
 
 
-# -- structs as receivers -------------------------------------------------------------------------------------------------
+# -- structs as receivers --------------------------------------------------------------------------
 
 
 def struct_operator(f: Frame, op: str, a: Val, b: Val, node: ast.AST, left: ast.AST) -> Val:
     """``a op b`` where a struct takes part: its dunder method, or field-wise ``==`` as of a dataclass."""
     name = operators.DUNDER.get(op, "")
     for receiver, other, method in ((a, b, name), (b, a, name.replace("__", "__r", 1))):
-        if isinstance(receiver, StructV) and isinstance(receiver.type.cls.__dict__.get(method), types.FunctionType):
-            if op != "eq":
-                return call_method(f, receiver, method, [Arg(other, node)], node, left)
-    if op in ("eq", "ne") and isinstance(a, StructV) and isinstance(b, StructV) and a.type == b.type:
+        own = receiver.type.cls.__dict__.get(method) if isinstance(receiver, StructV) else None
+        if isinstance(own, types.FunctionType) and own.__code__.co_filename != "<string>":  # not the dataclass's own
+            return call_method(f, receiver, method, [Arg(other, node)], node, left)
+    if op == "ne":
+        return operators.invert(f, struct_operator(f, "eq", a, b, node, left), node)
+    if op == "eq" and isinstance(a, StructV) and isinstance(b, StructV) and a.type == b.type:
         return operators.equality(f, op, list(a.fields.values()), list(b.fields.values()), node, left, node)
-    f.fail(KernelTypeError, node, f"{operators.SYMBOL[op]} has no meaning for {convert.name_of(a)} and {convert.name_of(b)}",
-           f"give {a.type if isinstance(a, StructV) else b.type} the method {name}" if name else None)
+    f.fail(
+        KernelTypeError,
+        node,
+        f"{operators.SYMBOL[op]} has no meaning for {convert.name_of(a)} and {convert.name_of(b)}",
+        f"give {a.type if isinstance(a, StructV) else b.type} the method {name}" if name else None,
+    )
 
 
 def call_method(f: Frame, receiver: Val, name: str, args: list[Arg], node: ast.AST, place: ast.AST) -> Val:
@@ -384,5 +418,3 @@ def call_method(f: Frame, receiver: Val, name: str, args: list[Arg], node: ast.A
     if fn is None:
         f.fail(KernelTypeError, node, f"{receiver.type} has no method {name}", f"define {name} in {receiver.type}")
     return inline(f, fn, None, [Arg(receiver, place), *args], {}, node)
-
-

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from gridwise.ir import types as ir
 from gridwise.ir.builder import Builder
 from gridwise.ir.core import Kernel, Param, Region, Value
+from gridwise.ir.types import Access
 from gridwise.ir.verify import verify
 from gridwise.lang.errors import KernelError, KernelSyntaxError, KernelTypeError
 from gridwise.lang.target import Cap
@@ -31,10 +32,10 @@ from .signature import (
     signature,
 )
 from .source import find
-from .types import NotAType, ScalarTy, Ty, memory_type, plain, resolve
+from .types import I64, NotAType, ScalarTy, Ty, memory_type, plain, resolve
 from .values import ArrayV, Const, Num, Val, rebuild
 
-_ACCESS = {"slice": "read", "disjoint": "disjoint", "atomic": "atomic"}
+_ACCESS: dict[str, Access] = {"slice": "read", "disjoint": "disjoint", "atomic": "atomic"}
 
 
 @dataclass
@@ -94,7 +95,7 @@ def compile_kernel(
     return Compiled(verify(kernel), ctx.deps, ctx.longest_run)
 
 
-# -- parameters -----------------------------------------------------------------------------------------------------------
+# -- parameters ------------------------------------------------------------------------------------
 
 
 def _bindings(
@@ -119,7 +120,8 @@ def _bindings(
         t: Ty = plain(given) if isinstance(given, ir.Scalar) else resolve(given, index)
         if out.setdefault(var, t) != t:
             raise KernelTypeError(
-                f"{var.__name__} is {out[var]} by an earlier argument, and {t} by '{p.name}'", annotation_loc(fn, p.name)
+                f"{var.__name__} is {out[var]} by an earlier argument, and {t} by '{p.name}'",
+                annotation_loc(fn, p.name),
             )
         why = generics.unfit(var, t)
         if why:
@@ -158,7 +160,13 @@ def _parameter(
 def _array(f: Frame, p: ParamSpec, arg: ArraySpec, params: list[Param]) -> ArrayV:
     elem = resolve(p.elem, f.ctx.index_ir, f.bindings)
     t = ir.ArrayType(
-        memory_type(elem, f.ctx.index_ir), p.rank, "global", _ACCESS[p.kind], f.ctx.index_ir, None, arg.strided  # type: ignore[arg-type]
+        memory_type(elem, f.ctx.index_ir),
+        p.rank,
+        "global",
+        _ACCESS[p.kind],
+        f.ctx.index_ir,
+        None,
+        arg.strided,
     )
     v = Value(t, None, p.name)
     params.append(Param(p.name, v))
@@ -202,7 +210,7 @@ def _assume(f: Frame, requires: Callable[..., Any] | None, names: tuple[str, ...
         local, state = f.locals[a.arg], f.flow[a.arg]
         value = state.value or f.read(a.arg, f.node)
         if isinstance(value, Num) and value.type.ir.is_int and not value.type.is_index:
-            value = convert.cast(f, convert.Num(convert.base(value.type), value.ir), operators.I64)
+            value = convert.cast(f, Num(convert.base(value.type), value.ir), I64)
         generics._alias(g, a.arg, value, node)
         del local
     parts = list(test.values) if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
@@ -226,12 +234,11 @@ def _drop_unread(body: Region) -> None:
         region.ops = [
             op
             for op in region.ops
-            if not (op.code == "set" and op.operands[0] not in read) and not (op.code == "var" and op.result not in read)
+            if not (op.code == "set" and op.operands[0] not in read)
+            and not (op.code == "var" and op.result not in read)
         ]
         for op in region.ops:
             for inner in op.regions:
                 clean(inner)
 
     clean(body)
-
-

@@ -64,7 +64,11 @@ def cast(f: Frame, cls: ScalarType, node: ast.Call) -> Val:
     n = Num(convert.base(n.type), n.ir, n.const)
     if t.ir.kind == "bool" and n.type.ir.is_int:
         return Num(BOOL, f.b.binary("ne", n.ir, f.b.const(0, n.type.ir)))
-    if t.is_index and n.type.ir.is_int and (n.type.ir.bits > t.ir.bits or n.type.ir.kind == "uint" and n.type.ir.bits == t.ir.bits):
+    if (
+        t.is_index
+        and n.type.ir.is_int
+        and (n.type.ir.bits > t.ir.bits or (n.type.ir.kind == "uint" and n.type.ir.bits == t.ir.bits))
+    ):
         return _to_index(f, n, t)
     return convert.cast(f, n, t)
 
@@ -108,7 +112,12 @@ def nominal(f: Frame, cls: Any, node: ast.Call) -> Val:
         assert fitted.const is not None
         return Const(fitted.const, t)
     if isinstance(n.type, ScalarTy) and n.type.form in ("nominal", "enum") and n.type != t:
-        f.fail(KernelTypeError, a.node, f"{t} of a {n.type}: these are different types", f"write {t}({base}({text(a.node)}))")
+        f.fail(
+            KernelTypeError,
+            a.node,
+            f"{t} of a {n.type}: these are different types",
+            f"write {t}({base}({text(a.node)}))",
+        )
     v = convert.coerce(f, n, base, a.node, f"{t} holds")
     assert isinstance(v, Num)
     return Num(t, v.ir, v.const)
@@ -123,7 +132,12 @@ def enum_member(f: Frame, cls: Any, node: ast.Call) -> Val:
     n = convert.number(f, a.value, a.node)
     if isinstance(n, Const):
         if n.value not in {int(m) for m in cls}:
-            f.fail(KernelValueError, a.node, f"{n.value} is no member of {cls.__name__}", f"write one of {convert.members(t)}")
+            f.fail(
+                KernelValueError,
+                a.node,
+                f"{n.value} is no member of {cls.__name__}",
+                f"write one of {convert.members(t)}",
+            )
         return Const(int(n.value), t)
     if n.type == t:
         return n
@@ -133,7 +147,7 @@ def enum_member(f: Frame, cls: Any, node: ast.Call) -> Val:
     return validated(f, Num(t, v.ir))
 
 
-# -- groups ---------------------------------------------------------------------------------------------------------------
+# -- groups ----------------------------------------------------------------------------------------
 
 
 def struct(f: Frame, cls: type, node: ast.Call) -> Val:
@@ -141,8 +155,12 @@ def struct(f: Frame, cls: type, node: ast.Call) -> Val:
     for special in ("__init__", "__new__", "__post_init__"):
         own = cls.__dict__.get(special)
         if own is not None and getattr(own, "__code__", None) is not None and own.__code__.co_filename != "<string>":
-            f.fail(KernelSyntaxError, node, f"{cls.__name__} has its own {special}, which is not supported in a kernel",
-                   "write a class method that makes one: Particle.at(...)")
+            f.fail(
+                KernelSyntaxError,
+                node,
+                f"{cls.__name__} has its own {special}, which is not supported in a kernel",
+                "write a class method that makes one: Particle.at(...)",
+            )
     try:
         t = struct_type(cls, f.ctx.index_ir)
     except NotAType as e:
@@ -157,8 +175,12 @@ def struct(f: Frame, cls: type, node: ast.Call) -> Val:
             import difflib
 
             close = difflib.get_close_matches(key, names, 1)
-            f.fail(KernelTypeError, arg.node, f"{cls.__name__} has no field '{key}'",
-                   f"did you mean {close[0]}?" if close else f"it has {', '.join(names)}")
+            f.fail(
+                KernelTypeError,
+                arg.node,
+                f"{cls.__name__} has no field '{key}'",
+                f"did you mean {close[0]}?" if close else f"it has {', '.join(names)}",
+            )
         if key in given:
             f.fail(KernelTypeError, arg.node, f"{cls.__name__} is given '{key}' twice")
         given[key] = arg
@@ -203,7 +225,9 @@ def named_tuple(f: Frame, cls: Any, node: ast.Call) -> Val:
     defaults = {k: calls.Arg(expressions.lift(f, v, k, node), node) for k, v in cls._field_defaults.items()}
     missing = [n for n in names if n not in given and n not in defaults]
     if len(args) > len(names) or unknown or missing:
-        wrong = f"no field '{unknown[0]}'" if unknown else f"no value for '{missing[0]}'" if missing else "too many values"
+        wrong = (
+            f"no field '{unknown[0]}'" if unknown else f"no value for '{missing[0]}'" if missing else "too many values"
+        )
         f.fail(KernelTypeError, node, f"{cls.__name__}: {wrong}", f"it has {', '.join(names)}")
     items = []
     for n, ft in zip(names, t.items):
@@ -225,7 +249,9 @@ def vector(f: Frame, cls: Any, node: ast.Call) -> Val:
     if len(parts) == 1:
         parts *= lanes
     if len(parts) != lanes:
-        f.fail(KernelTypeError, node, f"vec{lanes} takes {lanes} values, or one for every lane, and {len(parts)} are given")
+        f.fail(
+            KernelTypeError, node, f"vec{lanes} takes {lanes} values, or one for every lane, and {len(parts)} are given"
+        )
     wanted = getattr(cls, "elem", None)
     if wanted is not None:
         try:
@@ -276,11 +302,13 @@ def vector_method(f: Frame, v: VecV, name: str, args: list[calls.Arg], node: ast
     dot = total(product)
     if name == "dot":
         return dot
-    length = library.operation(f, lang_math.OPS["sqrt"], [calls.Arg(dot, node)], ast.copy_location(ast.Call(node.func, [], []), node))
+    length = library.operation(
+        f, lang_math.OPS["sqrt"], [calls.Arg(dot, node)], ast.copy_location(ast.Call(node.func, [], []), node)
+    )
     return length if name == "length" else operators.binary(f, "div", v, length, node, node, node)
 
 
-# -- options ----------------------------------------------------------------------------------------------------------------
+# -- options ---------------------------------------------------------------------------------------
 
 
 def some(f: Frame, node: ast.Call) -> Val:
@@ -305,5 +333,3 @@ def choose(f: Frame, test: Num, a: Val, b: Val) -> Val:
     """``a if test else b`` for two values already computed."""
     picked = [Num(x.type, f.b.select(test.ir, x.ir, y.ir)) for x, y in zip(leaves(a), leaves(b))]
     return rebuild(a.type, picked)
-
-

@@ -62,16 +62,31 @@ def fits(f: Frame, value: bool | int | float, ty: ScalarTy, node: ast.AST, goal:
     wanted = f"{goal} {ty}" if goal else f"{ty} is wanted here"
     if isinstance(value, bool) != (t.kind == "bool"):
         if t.kind == "bool":
-            f.fail(KernelTypeError, node, f"{short(value)} is a number, and {wanted}", "write True or False, or a comparison")
+            f.fail(
+                KernelTypeError,
+                node,
+                f"{short(value)} is a number, and {wanted}",
+                "write True or False, or a comparison",
+            )
         f.fail(KernelTypeError, node, f"{value} is a bool, and {wanted}", f"write {ty}({text(node)})")
     if t.is_int:
         if isinstance(value, float):
-            f.fail(KernelTypeError, node, f"{value} is a float, and {wanted}",
-                   f"write {int(value)}" if math.isfinite(value) and value == int(value) else f"convert the other side: f32(...), or write {ty}({text(node)})")
+            f.fail(
+                KernelTypeError,
+                node,
+                f"{value} is a float, and {wanted}",
+                f"write {int(value)}"
+                if math.isfinite(value) and value == int(value)
+                else f"convert the other side: f32(...), or write {ty}({text(node)})",
+            )
         if not t.min <= value <= t.max:
             wider = next((n for n in ("i64", "u64") if plain_fits(value, n)), None)
-            f.fail(KernelValueError, node, f"{short(value)} does not fit {ty}, which holds {t.min} to {t.max}",
-                   f"write {wider}({text(node)}) and widen the rest" if wider else "no integer type is that wide")
+            f.fail(
+                KernelValueError,
+                node,
+                f"{short(value)} does not fit {ty}, which holds {t.min} to {t.max}",
+                f"write {wider}({text(node)}) and widen the rest" if wider else "no integer type is that wide",
+            )
     elif t.is_float:
         try:
             with np.errstate(over="ignore"):
@@ -79,7 +94,9 @@ def fits(f: Frame, value: bool | int | float, ty: ScalarTy, node: ast.AST, goal:
         except OverflowError:
             rounded = math.inf
         if math.isinf(rounded) and not (isinstance(value, float) and math.isinf(value)):
-            f.fail(KernelValueError, node, f"{short(value)} does not fit {ty}", "use f64, or math.inf if you mean infinity")
+            f.fail(
+                KernelValueError, node, f"{short(value)} does not fit {ty}", "use f64, or math.inf if you mean infinity"
+            )
     return constant(f, value, ty)
 
 
@@ -123,8 +140,12 @@ def number(f: Frame, v: Val, node: ast.AST, what: str = "a number") -> Num | Con
     if isinstance(v, WitnessV):
         if len(v.axes) == 1:
             return v.axes[0]
-        f.fail(KernelTypeError, node, f"an index of {len(v.axes)} axes is not a number",
-               f"unpack it: {', '.join(['plane', 'row', 'col'][-len(v.axes):])} = {text(node)}")
+        f.fail(
+            KernelTypeError,
+            node,
+            f"an index of {len(v.axes)} axes is not a number",
+            f"unpack it: {', '.join(['plane', 'row', 'col'][-len(v.axes) :])} = {text(node)}",
+        )
     f.fail(KernelTypeError, node, f"{what} is wanted here, not {name_of(v)}", hint_for(v, node))
 
 
@@ -221,8 +242,12 @@ def coerce(f: Frame, v: Val, ty: Ty, node: ast.AST, goal: str) -> Val:
         if isinstance(v, Const):
             if v.ty is None:
                 if ty.form in ("nominal", "enum"):
-                    f.fail(KernelTypeError, node, f"{goal} {ty}, and {short(v.value)} is a plain number",
-                           f"write {ty}({text(node)})" if ty.form == "nominal" else f"write one of {members(ty)}")
+                    f.fail(
+                        KernelTypeError,
+                        node,
+                        f"{goal} {ty}, and {short(v.value)} is a plain number",
+                        f"write {ty}({text(node)})" if ty.form == "nominal" else f"write one of {members(ty)}",
+                    )
                 return fits(f, v.value, ty, node, goal)
             v = constant(f, v.value, v.ty)
         if isinstance(v, Num):
@@ -231,17 +256,14 @@ def coerce(f: Frame, v: Val, ty: Ty, node: ast.AST, goal: str) -> Val:
             f.fail(KernelTypeError, node, f"{goal} {ty}, and this is {v.type}", narrowing(v.type, ty, node))
         f.fail(KernelTypeError, node, f"{goal} {ty}, and this is {name_of(v)}", hint_for(v, node))
     if isinstance(ty, TupleTy) and isinstance(v, TupleV) and len(v.items) == len(ty.items):
-        if ty.cls is None or v.cls in (None, ty.cls):
-            return TupleV(tuple(coerce(f, item, t, node, goal) for item, t in zip(v.items, ty.items)), ty.cls)
-    if isinstance(ty, VecTy):
-        if isinstance(v, VecV) and v.type.lanes == ty.lanes:
-            items = tuple(coerce(f, item, ty.elem, node, goal) for item in v.items)
-            return VecV(ty, items)  # type: ignore[arg-type]
+        parts = tuple(coerce(f, item, t, node, goal) for item, t in zip(v.items, ty.items))
+        return TupleV(parts, ty.cls)
+    if isinstance(ty, VecTy) and isinstance(v, VecV) and v.type.lanes == ty.lanes:
+        lanes = tuple(coerce(f, item, ty.elem, node, goal) for item in v.items)
+        return VecV(ty, lanes)  # type: ignore[arg-type]
     if isinstance(ty, FixedTy):
         items_: tuple[Val, ...] | None = None
-        if isinstance(v, FixedV) and v.type.count == ty.count:
-            items_ = v.items
-        elif isinstance(v, TupleV) and len(v.items) == ty.count:
+        if (isinstance(v, FixedV) and v.type.count == ty.count) or (isinstance(v, TupleV) and len(v.items) == ty.count):
             items_ = v.items
         if items_ is not None:
             return FixedV(ty, tuple(coerce(f, item, ty.elem, node, goal) for item in items_))
@@ -252,8 +274,12 @@ def coerce(f: Frame, v: Val, ty: Ty, node: ast.AST, goal: str) -> Val:
     if isinstance(ty, WitnessTy) and isinstance(v, WitnessV) and v.type == ty:
         return v
     if isinstance(ty, WitnessTy):
-        f.fail(KernelTypeError, node, f"{goal} {ty}, which no other thread holds, and this is {name_of(v)}",
-               "get one from thread.index_1d()")
+        f.fail(
+            KernelTypeError,
+            node,
+            f"{goal} {ty}, which no other thread holds, and this is {name_of(v)}",
+            "get one from thread.index_1d()",
+        )
     v = definite(f, v, node)
     if v.type == ty:
         return v
@@ -281,7 +307,11 @@ def narrowing(a: ScalarTy, b: ScalarTy, node: ast.AST) -> str:
     if a.ir.is_float and b.ir.is_int:
         return f"write {name}({shown}), which cuts toward zero"
     if a.ir.bits > b.ir.bits:
-        return f"write {name}({shown}), which keeps the low {b.ir.bits} bits" if b.ir.is_int else f"write {name}({shown}), which rounds"
+        return (
+            f"write {name}({shown}), which keeps the low {b.ir.bits} bits"
+            if b.ir.is_int
+            else f"write {name}({shown}), which rounds"
+        )
     return f"write {name}({shown})"
 
 

@@ -33,7 +33,12 @@ def array(f: Frame, node: ast.Call, space: str) -> Val:
     except NotAType as e:
         f.fail(KernelTypeError, elem_arg.node, str(e))
     if space == "shared" and f.ctx.loop_depth:
-        f.fail(KernelSyntaxError, node, "shared memory is declared once, and this is in a loop", "declare it before the loop")
+        f.fail(
+            KernelSyntaxError,
+            node,
+            "shared memory is declared once, and this is in a loop",
+            "declare it before the loop",
+        )
     f.at(node)
     count = f.ctx.array_count(space)
     t = ArrayType(layout, len(shape), space, "disjoint", f.ctx.index_ir, shape)  # type: ignore[arg-type]
@@ -46,13 +51,22 @@ def array(f: Frame, node: ast.Call, space: str) -> Val:
 def _shape(f: Frame, arg: calls.Arg, space: str) -> tuple[int, ...]:
     value = convert.python_value(arg.value)
     if value is NotImplemented:
-        f.fail(KernelValueError, arg.node, f"the shape of a {space} array is known at compile time",
-               "write a literal, a captured constant or a Const parameter")
+        f.fail(
+            KernelValueError,
+            arg.node,
+            f"the shape of a {space} array is known at compile time",
+            "write a literal, a captured constant or a Const parameter",
+        )
     shape = tuple(value) if isinstance(value, tuple) else (value,)
     least = 0 if space == "shared" else 1
     for k, n in enumerate(shape):
         if isinstance(n, bool) or not hasattr(n, "__index__") or int(n) < (least if k == 0 else 1) or int(n) > 2**30:
-            f.fail(KernelValueError, arg.node, f"{n!r} is not an extent of a {space} array", f"write gw.{space}((256,), f32)")
+            f.fail(
+                KernelValueError,
+                arg.node,
+                f"{n!r} is not an extent of a {space} array",
+                f"write gw.{space}((256,), f32)",
+            )
     if not shape:
         f.fail(KernelValueError, arg.node, f"a {space} array needs at least one axis", f"write gw.{space}((1,), f32)")
     return tuple(int(n) for n in shape)
@@ -74,7 +88,9 @@ def _clear(f: Frame, a: ArrayV, shape: tuple[int, ...], layout: Any) -> None:
 
 
 def _zero(f: Frame, e: ElementV) -> None:
-    zeros = [Num(t, f.b.const(False if t.ir.kind == "bool" else 0.0 if t.ir.is_float else 0, t.ir)) for t in e.elem.leaves]
+    zeros = [
+        Num(t, f.b.const(False if t.ir.kind == "bool" else 0.0 if t.ir.is_float else 0, t.ir)) for t in e.elem.leaves
+    ]
     from .values import rebuild
 
     memory.write(f, e, rebuild(e.elem, zeros))
@@ -122,30 +138,57 @@ def atomic(f: Frame, op: Operation, args: list[calls.Arg], node: ast.Call) -> Va
     for key, arg in calls.keywords(f, node).items():
         value = convert.python_value(arg.value)
         if key not in allowed:
-            f.fail(KernelTypeError, arg.node, f"atomic.{op.name} has no parameter '{key}'", "it takes order= and scope=")
+            f.fail(
+                KernelTypeError, arg.node, f"atomic.{op.name} has no parameter '{key}'", "it takes order= and scope="
+            )
         if value not in allowed[key]:
             f.fail(KernelValueError, arg.node, f"{key} is one of {', '.join(allowed[key])}")
         options[key] = value
     if len(args) != wanted:
-        f.fail(KernelTypeError, node, f"atomic.{op.name} takes {wanted} arguments, and {len(args)} are given",
-               f"write atomic.{op.name}(array, index, " + ("expected, desired)" if wanted == 4 else "value)"))
+        f.fail(
+            KernelTypeError,
+            node,
+            f"atomic.{op.name} takes {wanted} arguments, and {len(args)} are given",
+            f"write atomic.{op.name}(array, index, " + ("expected, desired)" if wanted == 4 else "value)"),
+        )
     place, index = args[0].value, args[1].value
     if isinstance(place, ElementV):
-        f.fail(KernelTypeError, args[0].node, "atomic operations take an array and an index", f"write atomic.{op.name}(array, i, value)")
+        f.fail(
+            KernelTypeError,
+            args[0].node,
+            "atomic operations take an array and an index",
+            f"write atomic.{op.name}(array, i, value)",
+        )
     if not isinstance(place, ArrayV):
-        f.fail(KernelTypeError, args[0].node, f"atomic.{op.name} takes an array, and this is {convert.name_of(place)}",
-               "pass an AtomicSlice or a shared array, then the index")
+        f.fail(
+            KernelTypeError,
+            args[0].node,
+            f"atomic.{op.name} takes an array, and this is {convert.name_of(place)}",
+            "pass an AtomicSlice or a shared array, then the index",
+        )
     if place.kind not in ("atomic", "shared"):
-        f.fail(KernelTypeError, args[0].node, f"{place.name} is not an AtomicSlice", 
-               f"annotate it as AtomicSlice[{place.elem}]" if place.kind != "local" else "a local array belongs to one thread: use + directly")
+        f.fail(
+            KernelTypeError,
+            args[0].node,
+            f"{place.name} is not an AtomicSlice",
+            f"annotate it as AtomicSlice[{place.elem}]"
+            if place.kind != "local"
+            else "a local array belongs to one thread: use + directly",
+        )
     if not isinstance(place.elem, ScalarTy) or place.elem.ir.kind == "bool":
         f.fail(KernelTypeError, args[0].node, f"atomic operations work on numbers, and {place.name} holds {place.elem}")
     t: Scalar = place.elem.ir
     if op.types == "int" and not t.is_int:
-        f.fail(KernelTypeError, args[0].node, f"atomic.{op.name} works on integers, and {place.name} holds {place.elem}")
+        f.fail(
+            KernelTypeError, args[0].node, f"atomic.{op.name} works on integers, and {place.name} holds {place.elem}"
+        )
     if t.bits < 32:
-        f.fail(KernelTypeError, args[0].node, f"atomic operations work on 32 and 64-bit numbers, and {place.name} holds {place.elem}",
-               "use a wider element type")
+        f.fail(
+            KernelTypeError,
+            args[0].node,
+            f"atomic operations work on 32 and 64-bit numbers, and {place.name} holds {place.elem}",
+            "use a wider element type",
+        )
     sub = ast.copy_location(ast.Subscript(args[0].node, args[1].node, ast.Load()), node)  # type: ignore[arg-type]
     index = convert.settle(f, index, args[1].node)
     f.at(node)
@@ -159,5 +202,3 @@ def atomic(f: Frame, op: Operation, args: list[calls.Arg], node: ast.Call) -> Va
     old = f.b.atomic(op.fn, place.ir, indices, values, options["order"], options["scope"])
     memory.mark(f, old)
     return Num(place.elem, old)
-
-

@@ -19,7 +19,7 @@ def _same(now: Any, then: Any) -> bool:
     if isinstance(now, int | str):
         return bool(now == then)
     if isinstance(now, float):
-        return now.hex() == then.hex()
+        return bool(now.hex() == then.hex())
     if isinstance(now, tuple):
         return len(now) == len(then) and all(map(_same, now, then))
     return False
@@ -32,7 +32,9 @@ class Dependencies:
     names: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = field(default_factory=dict)
     cells: dict[int, tuple[types.CellType, Any]] = field(default_factory=dict)
     attributes: dict[tuple[int, str], tuple[Any, str, Any]] = field(default_factory=dict)
-    functions: dict[int, tuple[types.FunctionType, types.CodeType, tuple[Any, ...] | None]] = field(default_factory=dict)
+    functions: dict[int, tuple[types.FunctionType, types.CodeType, tuple[Any, ...] | None]] = field(
+        default_factory=dict
+    )
     texts: dict[str, str] = field(default_factory=dict)
 
     def name(self, space: dict[str, Any], name: str, value: Any) -> None:
@@ -46,7 +48,7 @@ class Dependencies:
         self.cells[id(cell)] = (cell, value)
 
     def attribute(self, obj: Any, name: str, value: Any) -> None:
-        if not callable(value):
+        if not isinstance(value, types.MethodType):  # made anew on each look
             self.attributes[id(obj), name] = (obj, name, value)
 
     def function(self, fn: types.FunctionType, text: str) -> None:
@@ -67,7 +69,9 @@ class Dependencies:
         for obj, name, then in self.attributes.values():
             if not _same(getattr(obj, name, _MISSING), then):
                 return False
-        return all(fn.__code__ is code and fn.__defaults__ is defaults for fn, code, defaults in self.functions.values())
+        return all(
+            fn.__code__ is code and fn.__defaults__ is defaults for fn, code, defaults in self.functions.values()
+        )
 
     def fingerprint(self) -> str:
         """A SHA-256 over the sources of all functions that were lowered (constants are part of the IR)."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 import enum
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -15,23 +14,32 @@ from gridwise.ir import ops
 from gridwise.ir import types as ir
 from gridwise.ir.core import Region
 from gridwise.ir.types import from_dtype
-from gridwise.lang.errors import KernelNameError, KernelSyntaxError, KernelTypeError, KernelValueError
+from gridwise.lang.errors import KernelNameError, KernelSyntaxError, KernelTypeError
 from gridwise.lang.structs import is_struct
 from gridwise.lang.vectors import Vector
 
-from . import attributes, calls, convert, memory, operators, statements
+from . import assignment, attributes, calls, convert, memory, operators, subscripts
 from .refuse import refuse
-from .scopes import Frame, Loop, merge
+from .scopes import Frame, merge
 from .source import text
-from .types import BOOL, FixedTy, NotAType, ScalarTy, TupleTy, Ty, VecTy, enum_type, plain, struct_type
+from .types import (
+    BOOL,
+    I64,
+    NotAType,
+    ScalarTy,
+    TupleTy,
+    Ty,
+    VecTy,
+    default_scalar,
+    enum_type,
+    plain,
+    struct_type,
+)
 from .values import (
     ArrayV,
     Const,
-    ElementV,
     FixedV,
-    FuncV,
     Num,
-    OptionV,
     RangeV,
     Static,
     StructV,
@@ -53,7 +61,7 @@ def expr(f: Frame, node: ast.expr) -> Val:
     return handler(f, node)
 
 
-# -- constants and names -------------------------------------------------------------------------------------------
+# -- constants and names ---------------------------------------------------------------------------
 
 
 def _constant(f: Frame, node: ast.Constant) -> Val:
@@ -63,8 +71,12 @@ def _constant(f: Frame, node: ast.Constant) -> Val:
     if v is None or isinstance(v, str):
         return Static(v)
     what = "..." if v is Ellipsis else f"a {type(v).__name__} literal"
-    f.fail(KernelSyntaxError, node, f"{what} is not supported in a kernel",
-           "hold the two parts in a vec2[f32] or a struct" if isinstance(v, complex) else None)
+    f.fail(
+        KernelSyntaxError,
+        node,
+        f"{what} is not supported in a kernel",
+        "hold the two parts in a vec2[f32] or a struct" if isinstance(v, complex) else None,
+    )
 
 
 def _name(f: Frame, node: ast.Name) -> Val:
@@ -144,13 +156,15 @@ def lift(f: Frame, obj: Any, name: str, node: ast.AST) -> Val:
     return Static(obj)
 
 
-# -- operators -------------------------------------------------------------------------------------------------------
+# -- operators -------------------------------------------------------------------------------------
 
 
 def _binop(f: Frame, node: ast.BinOp) -> Val:
     op = operators.BINARY.get(type(node.op))
     if op is None:
-        f.fail(KernelSyntaxError, node, "the @ operator is not supported in a kernel", "write the loop, or a tile kernel")
+        f.fail(
+            KernelSyntaxError, node, "the @ operator is not supported in a kernel", "write the loop, or a tile kernel"
+        )
     a = expr(f, node.left)
     b = expr(f, node.right)
     return operators.binary(f, op, a, b, node, node.left, node.right)
@@ -263,14 +277,16 @@ def unify(f: Frame, items: list[Val], node: ast.AST) -> Ty:
                 if a == b:
                     result = a
                 elif {a.name, b.name} == {"index", "i64"}:
-                    result = operators.I64
+                    result = I64
                 else:
-                    f.fail(KernelTypeError, node, f"one side is {result} and the other {t}", f"convert one: {result}(...)")
+                    f.fail(
+                        KernelTypeError, node, f"one side is {result} and the other {t}", f"convert one: {result}(...)"
+                    )
         else:
             f.fail(KernelTypeError, node, f"one side is {result} and the other {t}", "give both sides one type")
     if result is None:
         kinds = {type(c.value) for c in weak}
-        result = operators.default_scalar(1.0 if kinds == {int, float} else weak[0].value)
+        result = default_scalar(1.0 if kinds == {int, float} else weak[0].value)
     return result
 
 
@@ -299,7 +315,8 @@ def _ifexp(f: Frame, node: ast.IfExp) -> Val:
         for region, _, _ in sides:
             f.b.region.ops += region.ops
         picked = [
-            Num(t, f.b.select(cond.ir, a.ir, b.ir)) for t, a, b in zip(out.leaves, leaves(results[0]), leaves(results[1]))
+            Num(t, f.b.select(cond.ir, a.ir, b.ir))
+            for t, a, b in zip(out.leaves, leaves(results[0]), leaves(results[1]))
         ]
         return rebuild(out, picked) if out.leaves else results[0]
     slots = [f.b.var("choice", leaf.ir) for leaf in out.leaves]
@@ -312,7 +329,7 @@ def _ifexp(f: Frame, node: ast.IfExp) -> Val:
     return rebuild(out, [Num(t, f.b.get(slot)) for t, slot in zip(out.leaves, slots)])
 
 
-# -- comparison --------------------------------------------------------------------------------------------------------
+# -- comparison ------------------------------------------------------------------------------------
 
 
 def _compare(f: Frame, node: ast.Compare) -> Val:
@@ -337,10 +354,18 @@ def _one(f: Frame, op: ast.cmpop, a: Val, b: Val, node: ast.Compare, left: ast.e
         if isinstance(a, Static) and isinstance(b, Static):
             return Const((a.obj is b.obj) == isinstance(op, ast.Is))
         if isinstance(b, Static) and b.obj is None:
-            f.fail(KernelSyntaxError, node, "is None is not supported in a kernel: a value here is never None",
-                   f"use an Option: {text(left)}.is_some")
-        f.fail(KernelSyntaxError, node, "is compares Python objects, and values on a device have no identity",
-               f"write {text(left)} {'==' if isinstance(op, ast.Is) else '!='} {text(right)}")
+            f.fail(
+                KernelSyntaxError,
+                node,
+                "is None is not supported in a kernel: a value here is never None",
+                f"use an Option: {text(left)}.is_some",
+            )
+        f.fail(
+            KernelSyntaxError,
+            node,
+            "is compares Python objects, and values on a device have no identity",
+            f"write {text(left)} {'==' if isinstance(op, ast.Is) else '!='} {text(right)}",
+        )
     return operators.binary(f, operators.COMPARE[type(op)], a, b, node, left, right)
 
 
@@ -368,7 +393,11 @@ def _contains(f: Frame, a: Val, b: Val, node: ast.AST, left: ast.expr, right: as
         both = operators.binary(f, "and", low, high, node, left, right)
         assert isinstance(both, Num | Const)
         return both
-    f.fail(KernelTypeError, right, f"'in' asks whether an array has an index, or a tuple an item; this is {convert.name_of(b)}")
+    f.fail(
+        KernelTypeError,
+        right,
+        f"'in' asks whether an array has an index, or a tuple an item; this is {convert.name_of(b)}",
+    )
 
 
 def _in_array(f: Frame, a: Val, array: ArrayV, node: ast.AST, left: ast.expr) -> Num:
@@ -378,18 +407,28 @@ def _in_array(f: Frame, a: Val, array: ArrayV, node: ast.AST, left: ast.expr) ->
     parts: list[Val] = list(a.axes if isinstance(a, WitnessV) else a.items if isinstance(a, TupleV) else (a,))
     if len(parts) != rank:
         get = f"thread.index_{rank}d()" if rank <= 3 else f"{rank} indices"
-        f.fail(KernelTypeError, node, f"{array.name} has {memory.axes(rank)}, and this index has {len(parts)}",
-               f"take the index from {get}")
+        f.fail(
+            KernelTypeError,
+            node,
+            f"{array.name} has {memory.axes(rank)}, and this index has {len(parts)}",
+            f"take the index from {get}",
+        )
     result = None
     for part, extent in zip(parts, memory.dims(f, array)):
         n = convert.number(f, part, left, "an integer index")
         if not (isinstance(n.type, ScalarTy) and n.type.ir.is_int):
-            f.fail(KernelTypeError, left, f"an index is an integer, and this is {convert.name_of(n)}",
-                   memory.fix_float(left))
+            f.fail(
+                KernelTypeError,
+                left,
+                f"an index is an integer, and this is {convert.name_of(n)}",
+                memory.fix_float(left),
+            )
         n = convert.as_num(f, n, left)
         if n.type.ir.kind == "uint":  # the length is never negative: compare as u64
             wide = operators.U64
-            tests = [f.b.binary("lt", convert.cast(f, n, wide).ir, convert.cast(f, convert.as_num(f, extent, node), wide).ir)]
+            tests = [
+                f.b.binary("lt", convert.cast(f, n, wide).ir, convert.cast(f, convert.as_num(f, extent, node), wide).ir)
+            ]
         else:
             p, q = operators.common(f, n, extent, "lt", left, left)
             tests = [f.b.binary("lt", p.ir, q.ir)]
@@ -401,124 +440,7 @@ def _in_array(f: Frame, a: Val, array: ArrayV, node: ast.AST, left: ast.expr) ->
     return Num(BOOL, result)
 
 
-# -- access and groups --------------------------------------------------------------------------------------------------
-
-
-def _subscript(f: Frame, node: ast.Subscript) -> Val:
-    base = expr(f, node.value)
-    if isinstance(base, ArrayV):
-        refuse_slice(f, node)
-        index = expr(f, node.slice)
-        f.at(node)
-        return memory.subscript(f, base, index, node)
-    if isinstance(base, Static):
-        return _static_item(f, base, node)
-    refuse_slice(f, node)
-    if isinstance(base, ElementV) and isinstance(base.elem, FixedTy):
-        place = fixed_place(f, base, node)
-        return memory.read(f, place) if isinstance(place.elem, ScalarTy) else place
-    base = convert.settle(f, base, node.value)
-    if isinstance(base, TupleV | VecV | FixedV | WitnessV):
-        items: tuple[Val, ...] = base.axes if isinstance(base, WitnessV) else base.items
-        index = expr(f, node.slice)
-        n = convert.number(f, index, node.slice, "an integer index")
-        known = n.value if isinstance(n, Const) else n.const
-        if isinstance(known, int) and not isinstance(known, bool):
-            if not -len(items) <= known < len(items):
-                f.fail(KernelValueError, node, f"index {known} is out of range for {base.type} of length {len(items)}")
-            return items[known]
-        if isinstance(n, Const) or not n.type.ir.is_int:
-            f.fail(KernelTypeError, node.slice, f"an index is an integer, and this is {convert.name_of(n)}")
-        return pick(f, items, n, node)
-    f.fail(KernelTypeError, node, f"{convert.name_of(base)} cannot be indexed", convert.hint_for(base, node.value))
-
-
-def refuse_slice(f: Frame, node: ast.Subscript) -> None:
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    for part in parts:
-        if isinstance(part, ast.Slice):
-            f.fail(KernelSyntaxError, node, "slicing is not supported in a kernel, which handles one element at a time",
-                   "loop over the elements: for k in range(start, stop): ...")
-        if isinstance(part, ast.Constant) and part.value is Ellipsis:
-            f.fail(KernelSyntaxError, node, "... as an index is not supported in a kernel", "write every index")
-
-
-def fixed_place(f: Frame, base: ElementV, node: ast.Subscript) -> ElementV:
-    """The place of ``element.field[k]`` for a fixed array field."""
-    t = base.elem
-    assert isinstance(t, FixedTy)
-    n = convert.number(f, expr(f, node.slice), node.slice, "an integer index")
-    if isinstance(n, Const):
-        k = n.value
-        if not isinstance(k, int) or not -t.count <= k < t.count:
-            f.fail(KernelValueError, node, f"index {k} is out of range for {text(node.value)} of length {t.count}")
-        value = f.b.const(k % t.count, base.array.layout.index)
-    else:
-        value = memory.to_index(f, n, base.array, 0, node.slice)
-    return memory.fixed_item(f, base, value)
-
-
-def pick(f: Frame, items: tuple[Val, ...], n: Num, node: ast.AST) -> Val:
-    """``items[n]`` for an index known only at run time: all items of one type, in scalars."""
-    out = unify(f, list(items), node)
-    values = [leaves(convert.coerce(f, item, out, node, "the first item is")) for item in items]
-    index = convert.cast(f, n, f.ctx.index) if n.type.ir.bits <= 32 else n
-    count = f.b.const(len(items), index.type.ir)
-    zero = f.b.const(0, index.type.ir)
-    inside = f.b.binary("and", f.b.binary("ge", index.ir, zero), f.b.binary("lt", index.ir, count))
-    f.b.emit("assert", (inside,), message=f"index out of range for a group of {len(items)}")
-    picked = []
-    for k, t in enumerate(out.leaves):
-        value = f.b.const(0, t.ir) if t.ir.kind != "float" else f.b.const(0.0, t.ir)
-        for position, item in enumerate(values):
-            here = f.b.binary("eq", index.ir, f.b.const(position, index.type.ir))
-            value = f.b.select(here, item[k].ir, value)
-        picked.append(Num(t, value))
-    return rebuild(out, picked)
-
-
-def item(f: Frame, place: tuple[FixedV | VecV, Num | Const], node: ast.AST) -> Val:
-    """The item of a local group that ``statements._place`` found."""
-    group, n = place
-    known = n.value if isinstance(n, Const) else n.const
-    if isinstance(known, int):
-        if not -len(group.items) <= known < len(group.items):
-            f.fail(KernelValueError, node, f"index {known} is out of range for {group.type} of length {len(group.items)}")
-        return group.items[known]
-    assert isinstance(n, Num)
-    return pick(f, group.items, n, node)
-
-
-def replace(f: Frame, items: list[Val], n: Num | Const, new: Val, node: ast.AST) -> list[Val]:
-    """The items with the one at run-time index ``n`` replaced; out of range is a fault and changes nothing."""
-    if isinstance(n, Const) or not n.type.ir.is_int:
-        f.fail(KernelTypeError, node, f"an index is an integer, and this is {convert.name_of(n)}")
-    t = n.type.ir
-    inside = f.b.binary("lt", n.ir, f.b.const(len(items), t))
-    if t.signed:
-        inside = f.b.binary("and", f.b.binary("ge", n.ir, f.b.const(0, t)), inside)
-    f.b.emit("assert", (inside,), message=f"index out of range for a group of {len(items)}")
-    out: list[Val] = []
-    for k, old in enumerate(items):
-        here = f.b.binary("eq", n.ir, f.b.const(k, t))
-        picked = [Num(a.type, f.b.select(here, b.ir, a.ir)) for a, b in zip(leaves(old), leaves(new))]
-        out.append(rebuild(old.type, picked))
-    return out
-
-
-def _static_item(f: Frame, base: Static, node: ast.Subscript) -> Val:
-    """A subscripted compile-time object: a type such as ``vec3[f32]``, or a captured container (refused)."""
-    if isinstance(base.obj, list | dict | set | np.ndarray | str | bytes):
-        f.fail(KernelTypeError, node, f"{convert.name_of(base)} cannot be read in a kernel", convert.hint_for(base, node.value)
-               or "captured globals are numbers, enums and tuples of them")
-    index = expr(f, node.slice)
-    value = convert.python_value(index)
-    if value is NotImplemented or not (hasattr(base.obj, "__class_getitem__") or hasattr(type(base.obj), "__getitem__")):
-        f.fail(KernelTypeError, node, f"{convert.name_of(base)} cannot be indexed")
-    try:
-        return Static(base.obj[value])
-    except Exception as e:
-        f.fail(KernelTypeError, node, f"{text(node)}: {e}")
+# -- access and groups -----------------------------------------------------------------------------
 
 
 def _tuple(f: Frame, node: ast.Tuple) -> Val:
@@ -534,7 +456,7 @@ def _lambda(f: Frame, node: ast.Lambda) -> Val:
 
 def _named(f: Frame, node: ast.NamedExpr) -> Val:
     value = expr(f, node.value)
-    statements.assign_name(f, node.target.id, value, node.value, node.target)
+    assignment.assign_name(f, node.target.id, value, node.value, node.target)
     return f.read(node.target.id, node)
 
 
@@ -548,7 +470,7 @@ _HANDLERS: dict[type[ast.expr], Callable[[Frame, Any], Val]] = {
     ast.Compare: _compare,
     ast.Call: lambda f, n: calls.call(f, n),
     ast.Attribute: lambda f, n: attributes.attribute(f, n),
-    ast.Subscript: _subscript,
+    ast.Subscript: lambda f, n: subscripts.subscript(f, n),
     ast.Tuple: _tuple,
     ast.Lambda: _lambda,
     ast.NamedExpr: _named,

@@ -21,7 +21,8 @@ EMPTY = inspect.Parameter.empty
 _SCALAR_METHODS = {
     f"__{n}__"
     for n in (
-        "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow neg pos abs eq ne lt le gt ge "
+        "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow neg pos abs "
+        "eq ne lt le gt ge "
         "bool int float hash"
     ).split()
 }
@@ -68,8 +69,12 @@ def _set(f: Frame, g: Frame, var: TypeVar, t: Ty, node: ast.AST, name: str) -> N
     old = g.bindings.get(var)
     if old is not None:
         if old != t:
-            f.fail(KernelTypeError, node, f"{name}: {var.__name__} is {old} by an earlier argument, and {t} by this one",
-                   "give both one type")
+            f.fail(
+                KernelTypeError,
+                node,
+                f"{name}: {var.__name__} is {old} by an earlier argument, and {t} by this one",
+                "give both one type",
+            )
         return
     check_bound(f, var, t, node, name)
     g.bindings[var] = t
@@ -113,13 +118,13 @@ def protocol_members(protocol: Any) -> set[str]:
     for cls in protocol.__mro__:
         if cls is object or cls.__name__ in ("Protocol", "Generic"):
             continue
-        own = set(cls.__dict__) | set(cls.__dict__.get("__annotations__", {}))
+        own = set(cls.__dict__) | set(inspect.get_annotations(cls))
         found |= {n for n in own if not _is_machinery(n)}
     return found
 
 
 def _is_machinery(name: str) -> bool:
-    return name.startswith("_abc_") or name.startswith("_is_") or name in {
+    return name.startswith(("_abc_", "_is_")) or name in {
         "__module__", "__dict__", "__weakref__", "__doc__", "__parameters__", "__annotations__", "__init__",
         "__subclasshook__", "__abstractmethods__", "__orig_bases__", "__slots__", "__hash__", "__qualname__",
         "__protocol_attrs__", "__non_callable_proto_members__", "__firstlineno__", "__static_attributes__",
@@ -129,11 +134,11 @@ def _is_machinery(name: str) -> bool:
 
 def _has(t: Ty, member: str) -> bool:
     if isinstance(t, StructTy):
-        return t.field(member) is not None or member in t.cls.__dict__ and t.cls.__dict__[member] is not None
+        return t.field(member) is not None or (member in t.cls.__dict__ and t.cls.__dict__[member] is not None)
     if isinstance(t, ScalarTy):
         if member in _SCALAR_METHODS:
             return t.ir.kind != "bool" or member in ("__eq__", "__ne__", "__bool__")
-        return t.ir.is_int and member in _INTEGER_METHODS or member == "__invert__" and t.ir.is_int
+        return (t.ir.is_int and member in _INTEGER_METHODS) or (member == "__invert__" and t.ir.is_int)
     arithmetic = {f"__{n}__" for n in "add sub mul truediv neg eq ne".split()}
     return member in arithmetic and type(t).__name__ == "VecTy"
 
@@ -146,7 +151,12 @@ def _bind(f: Frame, g: Frame, param: str, hint: Any, v: Val, node: ast.AST, labe
     if isinstance(hint, ConstOf):
         value = convert.python_value(v)
         if value is NotImplemented or isinstance(v, ArrayV):
-            f.fail(KernelTypeError, node, f"{label} is Const: it must be known at compile time", "pass a literal or a captured constant")
+            f.fail(
+                KernelTypeError,
+                node,
+                f"{label} is Const: it must be known at compile time",
+                "pass a literal or a captured constant",
+            )
         if isinstance(v, Const) and v.weak and hint.type not in (int, float, bool, str):
             try:
                 t = resolve(hint.type, f.ctx.index_ir, g.bindings)
@@ -222,8 +232,8 @@ def _alias(g: Frame, param: str, v: Val, node: ast.AST) -> None:
 def _is_callable_hint(hint: Any) -> bool:
     return (
         hint is typing.Any
-        or callable(hint) and getattr(hint, "__name__", "") == "Callable"
-        or typing.get_origin(hint) is not None and typing.get_origin(hint) is not tuple
+        or (callable(hint) and getattr(hint, "__name__", "") == "Callable")
+        or (typing.get_origin(hint) is not None and typing.get_origin(hint) is not tuple)
     )
 
 
@@ -239,16 +249,30 @@ def _array(f: Frame, g: Frame, hint: SliceOf, v: Val, node: ast.AST, label: str)
         f.fail(KernelTypeError, node, f"{label} is {hint!r}, and {v.name} holds {v.elem}")
     if v.layout.rank != hint.rank:
         f.fail(KernelTypeError, node, f"{label} is {hint!r}, and {v.name} has {v.layout.rank} axes")
-    allowed = {"slice": ("slice", "disjoint", "shared", "local"), "disjoint": ("disjoint", "shared", "local"), "atomic": ("atomic", "shared")}
+    allowed = {
+        "slice": ("slice", "disjoint", "shared", "local"),
+        "disjoint": ("disjoint", "shared", "local"),
+        "atomic": ("atomic", "shared"),
+    }
     if v.kind not in allowed[hint.kind]:
-        f.fail(KernelTypeError, node, f"{label} is {hint!r}, and {v.name} is a {NAMES.get(v.kind, v.kind + ' array')}",
-               f"annotate it as {NAMES[hint.kind]} in the kernel")
+        f.fail(
+            KernelTypeError,
+            node,
+            f"{label} is {hint!r}, and {v.name} is a {NAMES.get(v.kind, v.kind + ' array')}",
+            f"annotate it as {NAMES[hint.kind]} in the kernel",
+        )
     return ArrayV(v.name, v.ir, v.elem, "slice" if hint.kind == "slice" else v.kind)
 
 
 def return_type(f: Frame, g: Frame, hint: Any, callee: ast.FunctionDef) -> Ty | None:
     """The declared result, or None where the returns decide."""
-    if hint is None or hint is type(None) or hint is EMPTY or isinstance(hint, SliceOf | ConstOf) or _is_callable_hint(hint):
+    if (
+        hint is None
+        or hint is type(None)
+        or hint is EMPTY
+        or isinstance(hint, SliceOf | ConstOf)
+        or _is_callable_hint(hint)
+    ):
         return None
     if isinstance(hint, TypeVar) and hint not in g.bindings:
         return None
@@ -256,5 +280,3 @@ def return_type(f: Frame, g: Frame, hint: Any, callee: ast.FunctionDef) -> Ty | 
         return resolve(hint, f.ctx.index_ir, g.bindings)
     except NotAType as e:
         g.fail(KernelTypeError, callee.returns or callee, f"the result of {g.name}: {e}")
-
-

@@ -23,8 +23,12 @@ def index(f: Frame, node: ast.Call, rank: int) -> Val:
     """(z, y, x) of the thread in the launch, as many as the rank."""
     builtin.positional(f, node, f"index_{rank}d", 0)
     if rank > f.ctx.domain:
-        f.fail(KernelTypeError, node, f"thread.index_{rank}d() in a kernel of domain {f.ctx.domain}",
-               f"write @gw.kernel(domain={rank})")
+        f.fail(
+            KernelTypeError,
+            node,
+            f"thread.index_{rank}d() in a kernel of domain {f.ctx.domain}",
+            f"write @gw.kernel(domain={rank})",
+        )
     f.at(node)
     return _witness(f, [f.b.identity("global_idx", axis) for axis in reversed(range(rank))])
 
@@ -108,7 +112,11 @@ def grid_stride(f: Frame, node: ast.Call) -> Val:
     b = f.b
     if isinstance(a.value, ArrayV):
         if a.value.layout.rank != 1:
-            f.fail(KernelTypeError, a.node, f"grid_stride takes an array of one axis, and {a.value.name} has {a.value.layout.rank}")
+            f.fail(
+                KernelTypeError,
+                a.node,
+                f"grid_stride takes an array of one axis, and {a.value.name} has {a.value.layout.rank}",
+            )
         stop = b.cast(b.dim(a.value.ir, 0), f.ctx.index_ir)
     else:
         n = convert.coerce(f, a.value, f.ctx.index, a.node, "grid_stride counts to an")

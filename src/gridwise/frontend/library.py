@@ -27,7 +27,7 @@ from gridwise.lang.types import ScalarType, VectorOf
 from . import builtin, calls, constructors, convert, cooperation, expressions, identity, operators
 from .scopes import Frame
 from .source import text
-from .types import F32, F64, I32, U32, ScalarTy
+from .types import BOOL, F32, F64, I32, U32, ScalarTy
 from .values import Const, MethodV, Num, OptionV, Static, StructV, Val, VecV
 
 Handler = Callable[[Frame, ast.Call], Val]
@@ -84,7 +84,7 @@ REFUSED: dict[str, str] = {
     "list": "use a tuple, or gw.local((n,), f32)",
     "dict": "use a @gw.struct",
     "set": "use a tuple: x in (1, 2, 3)",
-    "str": "print(f\"...\") prints values; strings cannot be held in a kernel",
+    "str": 'print(f"...") prints values; strings cannot be held in a kernel',
     "isinstance": "types are known when the kernel is compiled: write a function for each, or use a type variable",
     "type": "types are known when the kernel is compiled: write a function for each, or use a type variable",
     "input": "pass the value as a parameter",
@@ -151,7 +151,7 @@ def unknown(f: Frame, obj: Any, node: ast.Call) -> NoReturn:
     f.fail(KernelSyntaxError, node, f"{name}() is not supported in a kernel", hint)
 
 
-# -- declared operations ---------------------------------------------------------------------------------------------------
+# -- declared operations ---------------------------------------------------------------------------
 
 
 def operation(f: Frame, op: Operation, args: list[calls.Arg], node: ast.Call) -> Val:
@@ -166,7 +166,10 @@ def operation(f: Frame, op: Operation, args: list[calls.Arg], node: ast.Call) ->
     values = [convert.settle(f, a.value, a.node) for a in args]
     if any(isinstance(v, VecV) for v in values) and op.code != "subgroup":
         return _lanes(f, op, values, args, node)
-    numbers = [convert.number(f, v, a.node) if c in "TIUX" else operators.truth(f, v, a.node) for c, v, a in zip(letters, values, args)]
+    numbers = [
+        convert.number(f, v, a.node) if c in "TIUX" else operators.truth(f, v, a.node)
+        for c, v, a in zip(letters, values, args)
+    ]
     if op.code == "math" and numbers and all(isinstance(n, Const) and n.weak for n in numbers):
         folded = _folded(op, [n for n in numbers if isinstance(n, Const)])
         if folded is not None:
@@ -178,7 +181,7 @@ def operation(f: Frame, op: Operation, args: list[calls.Arg], node: ast.Call) ->
             assert shared is not None
             m = convert.coerce(f, n, shared, a.node, f"{op.name} works in")
         elif c == "B":
-            m = n if isinstance(n, Num) else convert.constant(f, bool(n.value), operators.BOOL)
+            m = n if isinstance(n, Num) else convert.constant(f, bool(n.value), BOOL)
         else:
             want = {"I": I32, "U": U32, "X": f.ctx.index}[c]
             m = n if isinstance(n, Num) else convert.fits(f, n.value, want, a.node)
@@ -189,7 +192,7 @@ def operation(f: Frame, op: Operation, args: list[calls.Arg], node: ast.Call) ->
         assert isinstance(m, Num)
         ir.append(m)
     f.at(node)
-    out: ScalarTy = {"T": shared or I32, "B": operators.BOOL, "U": U32, "X": f.ctx.index, "I": I32}[result]
+    out: ScalarTy = {"T": shared or I32, "B": BOOL, "U": U32, "X": f.ctx.index, "I": I32}[result]
     operands = [m.ir for m in ir]
     if op.name == "clamp":
         return Num(out, f.b.binary("min", f.b.binary("max", operands[0], operands[1]), operands[2]))
@@ -209,14 +212,19 @@ def _shared_type(
     t = convert.base(t)
     weak = all(isinstance(n, Const) and n.weak for n, _ in group)
     if op.types == "float" and not t.ir.is_float:
-        if weak and t != operators.BOOL:
+        if weak and t != BOOL:
             return F32
         where = next(w for n, w in group if not (isinstance(n, Const) and n.weak)) if not weak else group[0][1]
         wide = F64 if t.ir.bits == 64 and not t.is_index else F32
         f.fail(KernelTypeError, where, f"{op.name} takes a float, and this is {t}", f"write {wide}({text(where)})")
     if op.types == "int" and not t.ir.is_int:
-        f.fail(KernelTypeError, group[0][1], f"{op.name} takes an integer, and this is {t}", f"write i32({text(group[0][1])})")
-    if op.types == "number" and t == operators.BOOL:
+        f.fail(
+            KernelTypeError,
+            group[0][1],
+            f"{op.name} takes an integer, and this is {t}",
+            f"write i32({text(group[0][1])})",
+        )
+    if op.types == "number" and t == BOOL:
         f.fail(KernelTypeError, group[0][1], f"{op.name} takes a number, and this is a bool")
     return t
 
@@ -250,7 +258,7 @@ def _lanes(f: Frame, op: Operation, values: list[Val], args: list[calls.Arg], no
     return VecV(VecTy(out[0].type, lanes), tuple(out))
 
 
-# -- constructors and methods ------------------------------------------------------------------------------------------------
+# -- constructors and methods ----------------------------------------------------------------------
 
 
 def construct(f: Frame, obj: Any, node: ast.Call) -> Val | None:
@@ -297,5 +305,3 @@ def method(f: Frame, m: MethodV, node: ast.Call) -> Val:
     if isinstance(m.receiver, VecV):
         return constructors.vector_method(f, m.receiver, m.name, args, node)
     raise AssertionError(m.name)
-
-

@@ -78,20 +78,34 @@ def operands(f: Frame, array: ArrayV, index: Val, node: ast.Subscript) -> list[V
     if isinstance(node.slice, ast.Slice) or (
         isinstance(node.slice, ast.Tuple) and any(isinstance(e, ast.Slice) for e in node.slice.elts)
     ):
-        f.fail(KernelTypeError, node, "a kernel handles one element at a time: a slice of an array is not supported",
-               "loop over the elements: for k in range(start, stop): ...")
+        f.fail(
+            KernelTypeError,
+            node,
+            "a kernel handles one element at a time: a slice of an array is not supported",
+            "loop over the elements: for k in range(start, stop): ...",
+        )
     if isinstance(index, WitnessV):
         if len(index.axes) != rank:
             get = f"thread.index_{rank}d()" if rank <= 3 else f"{rank} indices"
-            f.fail(KernelTypeError, node, f"{array.name} has {axes(rank)}, and this index has {len(index.axes)}",
-                   f"take the index from {get}")
+            f.fail(
+                KernelTypeError,
+                node,
+                f"{array.name} has {axes(rank)}, and this index has {len(index.axes)}",
+                f"take the index from {get}",
+            )
         return [f.b.cast(a.ir, array.layout.index) for a in index.axes]
     parts = index.items if isinstance(index, TupleV) else (index,)
     if len(parts) != rank:
         example = ", ".join("ijkl"[:rank]) if rank <= 4 else "..."
-        f.fail(KernelTypeError, node, f"{array.name} has {axes(rank)}, and {len(parts)} {'index' if len(parts) == 1 else 'indices'} given",
-               f"write {array.name}[{example}]")
-    nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) and len(node.slice.elts) == rank else [node.slice] * rank
+        f.fail(
+            KernelTypeError,
+            node,
+            f"{array.name} has {axes(rank)}, and {len(parts)} {'index' if len(parts) == 1 else 'indices'} given",
+            f"write {array.name}[{example}]",
+        )
+    nodes = (
+        node.slice.elts if isinstance(node.slice, ast.Tuple) and len(node.slice.elts) == rank else [node.slice] * rank
+    )
     return [to_index(f, p, array, k, n) for k, (p, n) in enumerate(zip(parts, nodes))]
 
 
@@ -102,8 +116,12 @@ def axes(rank: int) -> str:
 def subscript(f: Frame, array: ArrayV, index: Val, node: ast.Subscript) -> Val:
     """``array[index]`` as a value; a struct element is a place, read when it is needed."""
     if array.kind == "atomic":
-        f.fail(KernelTypeError, node, f"{array.name} is an AtomicSlice: only atomic.* operations touch it",
-               f"write atomic.add({array.name}, {text(node.slice)}, 0) to read it")
+        f.fail(
+            KernelTypeError,
+            node,
+            f"{array.name} is an AtomicSlice: only atomic.* operations touch it",
+            f"write atomic.add({array.name}, {text(node.slice)}, 0) to read it",
+        )
     place = ElementV(array, tuple(operands(f, array, index, node)), (), array.elem)
     return read(f, place) if isinstance(array.elem, ScalarTy) else place
 
@@ -117,14 +135,22 @@ def store(f: Frame, array: ArrayV, index: Val, node: ast.Subscript) -> ElementV:
 def check_writable(f: Frame, array: ArrayV, node: ast.AST) -> None:
     if array.kind == "slice":
         shown = f"{array.elem}{f', {array.layout.rank}' if array.layout.rank > 1 else ''}"
-        f.fail(KernelTypeError, node, f"{array.name} is a {NAMES['slice']}, which is read-only",
-               f"annotate it as DisjointSlice[{shown}] to write to it")
+        f.fail(
+            KernelTypeError,
+            node,
+            f"{array.name} is a {NAMES['slice']}, which is read-only",
+            f"annotate it as DisjointSlice[{shown}] to write to it",
+        )
     if array.kind == "atomic":
-        f.fail(KernelTypeError, node, f"{array.name} is an AtomicSlice: only atomic.* operations touch it",
-               f"write atomic.add({array.name}, i, value), or atomic.exchange to set it")
+        f.fail(
+            KernelTypeError,
+            node,
+            f"{array.name} is an AtomicSlice: only atomic.* operations touch it",
+            f"write atomic.add({array.name}, i, value), or atomic.exchange to set it",
+        )
 
 
-# -- composite elements ------------------------------------------------------------------------------------------
+# -- composite elements ----------------------------------------------------------------------------
 
 
 def _struct(e: ElementV) -> Struct:
@@ -266,4 +292,3 @@ def no_member(f: Frame, t: Ty, name: str, node: ast.AST) -> None:
     close = difflib.get_close_matches(name, names, 1)
     hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(names)}" if names else None
     f.fail(KernelAttributeError, node, f"{t} has no attribute '{name}'", hint)
-

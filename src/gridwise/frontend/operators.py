@@ -6,7 +6,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -67,7 +67,9 @@ def binary(f: Frame, op: str, a: Val, b: Val, node: ast.AST, left: ast.AST, righ
     return scalar(f, op, x, y, node, left, right)
 
 
-def scalar(f: Frame, op: str, x: Num | Const, y: Num | Const, node: ast.AST, left: ast.AST, right: ast.AST) -> Num | Const:
+def scalar(
+    f: Frame, op: str, x: Num | Const, y: Num | Const, node: ast.AST, left: ast.AST, right: ast.AST
+) -> Num | Const:
     if isinstance(x, Const) and isinstance(y, Const):
         return _fold(f, op, x, y, node, left, right)
     if op in ("shl", "shr"):
@@ -90,7 +92,7 @@ def scalar(f: Frame, op: str, x: Num | Const, y: Num | Const, node: ast.AST, lef
     return Num(t, f.b.binary(op, p.ir, q.ir))
 
 
-# -- a common type ------------------------------------------------------------------------------------------------
+# -- a common type ---------------------------------------------------------------------------------
 
 
 def common(f: Frame, x: Num | Const, y: Num | Const, op: str, left: ast.AST, right: ast.AST) -> tuple[Num, Num]:
@@ -107,8 +109,12 @@ def common(f: Frame, x: Num | Const, y: Num | Const, op: str, left: ast.AST, rig
     p, q = convert.as_num(f, x, left), convert.as_num(f, y, right)
     a, b = p.type, q.type
     if a.form in ("nominal", "enum") and b.form in ("nominal", "enum") and a != b:
-        f.fail(KernelTypeError, left, f"{a} {SYMBOL[op]} {b}: these are different types",
-               f"say which number you mean: {convert.base(a)}({text(left)})")
+        f.fail(
+            KernelTypeError,
+            left,
+            f"{a} {SYMBOL[op]} {b}: these are different types",
+            f"say which number you mean: {convert.base(a)}({text(left)})",
+        )
     p, q = _stripped(f, p), _stripped(f, q)
     a, b = p.type, q.type
     if a == b:
@@ -131,8 +137,12 @@ def _stripped(f: Frame, n: Num) -> Num:
 def _literal(f: Frame, c: Const, other: Num, op: str, node: ast.AST, other_node: ast.AST) -> Num:
     t = convert.base(other.type)
     if isinstance(c.value, float) and t.ir.is_int:
-        f.fail(KernelTypeError, node, f"{t} {SYMBOL[op]} the float {convert.short(c.value)}: integers do not become floats unasked",
-               started(f, other_node, F32) or f"write f32({text(other_node)})")
+        f.fail(
+            KernelTypeError,
+            node,
+            f"{t} {SYMBOL[op]} the float {convert.short(c.value)}: integers do not become floats unasked",
+            started(f, other_node, F32) or f"write f32({text(other_node)})",
+        )
     return convert.fits(f, c.value, t, node)
 
 
@@ -145,12 +155,22 @@ def _mixed(f: Frame, a: ScalarTy, b: ScalarTy, op: str, left: ast.AST, right: as
         to = signed.name if signed.is_index or signed.ir.bits >= unsigned.ir.bits else f"i{unsigned.ir.bits}"
         f.fail(KernelTypeError, left, f"{a} {s} {b} mixes signed and unsigned", f"write {to}({text(node)})")
     if a.ir.is_float and b.ir.is_float:
-        f.fail(KernelTypeError, left, f"{a} {s} {b}: neither holds the other", f"write f32({text(left)}) {s} f32({text(right)})")
+        f.fail(
+            KernelTypeError,
+            left,
+            f"{a} {s} {b}: neither holds the other",
+            f"write f32({text(left)}) {s} f32({text(right)})",
+        )
     if a == BOOL or b == BOOL:
-        node, to = (left, b) if a == BOOL else (right, a)
-        f.fail(KernelTypeError, left, f"{a} {s} {b}: a bool is not a number", f"write {to}({text(node)})")
-    node, to = (left, b) if a.ir.is_int else (right, a)
-    f.fail(KernelTypeError, left, f"{a} {s} {b}: integers do not become floats unasked", started(f, node, to) or f"write {to}({text(node)})")
+        node, t = (left, b) if a == BOOL else (right, a)
+        f.fail(KernelTypeError, left, f"{a} {s} {b}: a bool is not a number", f"write {t}({text(node)})")
+    node, t = (left, b) if a.ir.is_int else (right, a)
+    f.fail(
+        KernelTypeError,
+        left,
+        f"{a} {s} {b}: integers do not become floats unasked",
+        started(f, node, t) or f"write {t}({text(node)})",
+    )
 
 
 def started(f: Frame, node: ast.AST, to: ScalarTy) -> str:
@@ -161,7 +181,7 @@ def started(f: Frame, node: ast.AST, to: ScalarTy) -> str:
     return f"start it as {local.name} = {to}({local.literal}) on line {local.first.line}"
 
 
-# -- constants ----------------------------------------------------------------------------------------------------
+# -- constants -------------------------------------------------------------------------------------
 
 
 def _fold(f: Frame, op: str, x: Const, y: Const, node: ast.AST, left: ast.AST, right: ast.AST) -> Const:
@@ -176,7 +196,9 @@ def _fold(f: Frame, op: str, x: Const, y: Const, node: ast.AST, left: ast.AST, r
         try:
             value = _PYTHON[op](a, b)
         except (TypeError, ZeroDivisionError, OverflowError) as e:
-            f.fail(KernelTypeError if isinstance(e, TypeError) else KernelValueError, node, f"{a} {SYMBOL[op]} {b}: {e}")
+            f.fail(
+                KernelTypeError if isinstance(e, TypeError) else KernelValueError, node, f"{a} {SYMBOL[op]} {b}: {e}"
+            )
         if isinstance(value, complex):
             f.fail(KernelValueError, node, f"{a} {SYMBOL[op]} {b} is a complex number")
         if isinstance(value, int) and value.bit_length() > _BITS_LIMIT:
@@ -223,7 +245,12 @@ def _typed(op: str, a: Any, b: Any, t: ScalarTy) -> bool | int | float | None:
         return None
     with np.errstate(all="ignore"):
         x, y = t.ir.dtype.type(a), t.ir.dtype.type(b)
-        fn: Callable[[Any, Any], Any] = {"floordiv": np.floor_divide, "mod": np.mod, "min": np.minimum, "max": np.maximum}.get(op, _PYTHON.get(op, operator.add))  # type: ignore[assignment]
+        fn: Callable[[Any, Any], Any] = {
+            "floordiv": np.floor_divide,
+            "mod": np.mod,
+            "min": np.minimum,
+            "max": np.maximum,
+        }.get(op, _PYTHON.get(op, operator.add))
         return float(lang_convert(float(fn(x, y)), plain(t.ir).cls))
 
 
@@ -235,7 +262,7 @@ def _bounded(f: Frame, op: str, a: Any, b: Any, node: ast.AST) -> None:
         f.fail(KernelValueError, node, f"{convert.short(a)} ** {convert.short(b)} is too large a constant")
 
 
-# -- shifts and powers --------------------------------------------------------------------------------------------
+# -- shifts and powers -----------------------------------------------------------------------------
 
 
 def _shift(f: Frame, op: str, x: Num | Const, y: Num | Const, node: ast.AST, left: ast.AST, right: ast.AST) -> Num:
@@ -258,7 +285,9 @@ def _shift(f: Frame, op: str, x: Num | Const, y: Num | Const, node: ast.AST, lef
     q = _stripped(f, y)
     c = q.type.ir
     if not c.is_int:
-        f.fail(KernelTypeError, right, f"a shift count is an integer, and this is {q.type}", f"write i32({text(right)})")
+        f.fail(
+            KernelTypeError, right, f"a shift count is an integer, and this is {q.type}", f"write i32({text(right)})"
+        )
     value = q.ir
     f.at(node)
     if c.bits > t.bits:  # narrowing a large count must not make it small
@@ -280,7 +309,12 @@ def _power(f: Frame, x: Num | Const, y: Num | Const, node: ast.AST, left: ast.AS
     p = _stripped(f, convert.as_num(f, x, left))
     t = p.type
     f.at(node)
-    if isinstance(y, Const) and isinstance(y.value, int) and not isinstance(y.value, bool) and (t.ir.is_int or abs(y.value) <= 4):
+    if (
+        isinstance(y, Const)
+        and isinstance(y.value, int)
+        and not isinstance(y.value, bool)
+        and (t.ir.is_int or abs(y.value) <= 4)
+    ):
         if t.ir.is_int and y.value < 0:
             _negative_power(f, node, left)
         if t.ir.is_int or y.value >= 0:
@@ -293,10 +327,19 @@ def _power(f: Frame, x: Num | Const, y: Num | Const, node: ast.AST, left: ast.AS
         f.fail(KernelTypeError, node, f"** works on numbers, and this is {t}")
     q = _stripped(f, convert.as_num(f, y, right))
     if not q.type.ir.is_int:
-        f.fail(KernelTypeError, node, f"{t} ** {q.type}: integers do not become floats unasked", f"write {q.type}({text(left)})")
+        f.fail(
+            KernelTypeError,
+            node,
+            f"{t} ** {q.type}: integers do not become floats unasked",
+            f"write {q.type}({text(left)})",
+        )
     if q.type.ir.signed:
-        f.fail(KernelTypeError, right, f"{t} ** {q.type}: a negative power of an integer is a fraction",
-               f"write u32({text(right)}) if it is never negative, or f32({text(left)})")
+        f.fail(
+            KernelTypeError,
+            right,
+            f"{t} ** {q.type}: a negative power of an integer is a fraction",
+            f"write u32({text(right)}) if it is never negative, or f32({text(left)})",
+        )
     return _squaring(f, p, q)
 
 
@@ -333,12 +376,12 @@ def _squaring(f: Frame, p: Num, q: Num) -> Num:
     return Num(p.type, f.b.get(result))
 
 
-# -- groups ---------------------------------------------------------------------------------------------------------
+# -- groups ----------------------------------------------------------------------------------------
 
 
 def _vector(f: Frame, op: str, a: Val, b: Val, node: ast.AST, left: ast.AST, right: ast.AST) -> Val:
     """Element by element; a scalar meets every lane."""
-    lanes = a.type.lanes if isinstance(a, VecV) else b.type.lanes  # type: ignore[union-attr]
+    lanes = len((a if isinstance(a, VecV) else cast(VecV, b)).items)
     if isinstance(a, VecV) and isinstance(b, VecV) and a.type.lanes != b.type.lanes:
         f.fail(KernelTypeError, node, f"{a.type} {SYMBOL[op]} {b.type}: different numbers of lanes")
     xs: list[Val] = list(a.items) if isinstance(a, VecV) else [convert.number(f, a, left)] * lanes
@@ -377,7 +420,7 @@ def equality(f: Frame, op: str, xs: list[Val], ys: list[Val], node: ast.AST, lef
     return _all_of(f, op, [convert.as_num(f, t, node) for t in tests])  # type: ignore[arg-type]
 
 
-# -- one operand ----------------------------------------------------------------------------------------------------
+# -- one operand -----------------------------------------------------------------------------------
 
 
 def truth(f: Frame, v: Val, node: ast.AST) -> Num | Const:
@@ -409,7 +452,7 @@ def unary(f: Frame, op: type[ast.unaryop], v: Val, node: ast.UnaryOp) -> Val:
     if isinstance(v, StructV):
         from .calls import call_method
 
-        name = {ast.USub: "__neg__", ast.UAdd: "__pos__", ast.Invert: "__invert__"}[op]  # type: ignore[index]
+        name = {ast.USub: "__neg__", ast.UAdd: "__pos__"}.get(op, "__invert__")
         return call_method(f, v, name, [], node, node.operand)
     if isinstance(v, VecV):
         lanes = [unary(f, op, item, node) for item in v.items]
@@ -421,15 +464,19 @@ def unary(f: Frame, op: type[ast.unaryop], v: Val, node: ast.UnaryOp) -> Val:
             if isinstance(n.value, float) and op is ast.Invert:
                 f.fail(KernelTypeError, node, "~ works on integers and bools, and this is a float")
             if isinstance(n.value, bool):
-                f.fail(KernelTypeError, node, f"{text(node)}: a bool is not a number", f"write not {text(node.operand)}")
-            return Const({ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}[op](n.value))  # type: ignore[index, operator]
+                f.fail(
+                    KernelTypeError, node, f"{text(node)}: a bool is not a number", f"write not {text(node.operand)}"
+                )
+            return Const(-n.value if op is ast.USub else n.value if op is ast.UAdd else ~int(n.value))
         n = convert.as_num(f, n, node)
     n = _stripped(f, n)
     if op is ast.Invert:
         if n.type.ir.is_float:
             f.fail(KernelTypeError, node, f"~ works on integers and bools, and this is {n.type}")
         if n.type == BOOL:
-            f.fail(KernelTypeError, node, "~ on a bool means something else in Python", f"write not {text(node.operand)}")
+            f.fail(
+                KernelTypeError, node, "~ on a bool means something else in Python", f"write not {text(node.operand)}"
+            )
         return Num(n.type, f.b.unary("not", n.ir))
     if n.type == BOOL:
         f.fail(KernelTypeError, node, f"{text(node)}: a bool is not a number", f"write i32({text(node.operand)})")
@@ -455,8 +502,10 @@ def extreme(f: Frame, op: str, items: list[Val], nodes: list[ast.AST], node: ast
     """``min`` or ``max`` of two or more."""
     best, at = items[0], nodes[0]
     for item, n in zip(items[1:], nodes[1:]):
-        if isinstance(best, Const) and isinstance(item, Const) and any(
-            isinstance(c.value, float) and math.isnan(c.value) for c in (best, item)
+        if (
+            isinstance(best, Const)
+            and isinstance(item, Const)
+            and any(isinstance(c.value, float) and math.isnan(c.value) for c in (best, item))
         ):
             best = Const(math.nan)
             continue

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from gridwise.ir.core import Region
 from gridwise.lang.errors import KernelSyntaxError, KernelTypeError
 
-from . import convert, expressions, operators, statements
+from . import assignment, convert, expressions, operators, statements
 from .scopes import Frame
 from .types import BOOL
 from .values import Const, Num, Static, StructV, TupleV, Val, VecV
@@ -33,7 +33,7 @@ def _cases(f: Frame, subject: Val, node: ast.Match, k: int) -> None:
 
     def bind() -> None:
         for name, value, where in captures:
-            statements.assign_name(f, name, value, where, where)
+            assignment.assign_name(f, name, value, where, where)
 
     if case.guard is not None:
         guard = case.guard
@@ -42,8 +42,10 @@ def _cases(f: Frame, subject: Val, node: ast.Match, k: int) -> None:
             bind()
             return expressions.condition(f, guard)
 
-        joined = guarded() if isinstance(test, Const) and test.value else expressions.short_circuit(
-            f, True, test, guarded, case.pattern, guard
+        joined = (
+            guarded()
+            if isinstance(test, Const) and test.value
+            else expressions.short_circuit(f, True, test, guarded, case.pattern, guard)
         )
         assert isinstance(joined, Num | Const)
         test = joined
@@ -76,8 +78,12 @@ def _test(f: Frame, p: ast.pattern, subject: Val, source: ast.expr, captures: Bi
         return found
     if isinstance(p, ast.MatchSingleton):
         if p.value is None:
-            f.fail(KernelSyntaxError, p, "case None is not supported in a kernel: a value here is never None",
-                   "use an Option: if x.is_some: ...")
+            f.fail(
+                KernelSyntaxError,
+                p,
+                "case None is not supported in a kernel: a value here is never None",
+                "use an Option: if x.is_some: ...",
+            )
         t = operators.truth(f, subject, source)
         return t if p.value else operators.invert(f, t, source)
     if isinstance(p, ast.MatchOr):
@@ -86,8 +92,12 @@ def _test(f: Frame, p: ast.pattern, subject: Val, source: ast.expr, captures: Bi
             inner: Bindings = []
             found_ = _join(f, "or", found_, _test(f, option, subject, source, inner))
             if inner:
-                f.fail(KernelSyntaxError, option, "a name in one of several alternatives is not supported in a kernel",
-                       "write a case for each")
+                f.fail(
+                    KernelSyntaxError,
+                    option,
+                    "a name in one of several alternatives is not supported in a kernel",
+                    "write a case for each",
+                )
         return found_
     if isinstance(p, ast.MatchAs):
         inside = _test(f, p.pattern, subject, source, captures) if p.pattern is not None else Const(True)

@@ -12,7 +12,7 @@ from .scopes import Frame
 REFUSED: dict[type[ast.AST], tuple[str, str]] = {
     ast.Try: ("try/except is", "test the condition with if; a failed check becomes a fault that the host sees"),
     ast.TryStar: ("try/except* is", "test the condition with if"),
-    ast.Raise: ("raise is", "write assert condition, \"message\": a failed assert becomes a fault that the host sees"),
+    ast.Raise: ("raise is", 'write assert condition, "message": a failed assert becomes a fault that the host sees'),
     ast.ListComp: ("a list comprehension is", "write a for loop over gw.local((n,), f32) or over the array"),
     ast.SetComp: ("a set comprehension is", "write a for loop"),
     ast.DictComp: ("a dict comprehension is", "write a for loop"),
@@ -34,8 +34,8 @@ REFUSED: dict[type[ast.AST], tuple[str, str]] = {
     ast.AsyncFunctionDef: ("an async function is", "write a plain def"),
     ast.Starred: ("star-unpacking is", "name the items: a, b, c = t"),
     ast.Slice: ("a slice is", "loop over the elements: for k in range(start, stop): ..."),
-    ast.JoinedStr: ("an f-string is", "it may stand only in print(f\"...\")"),
-    ast.FormattedValue: ("an f-string is", "it may stand only in print(f\"...\")"),
+    ast.JoinedStr: ("an f-string is", 'it may stand only in print(f"...")'),
+    ast.FormattedValue: ("an f-string is", 'it may stand only in print(f"...")'),
 }
 if hasattr(ast, "TypeAlias"):
     REFUSED[ast.TypeAlias] = ("a type alias inside a kernel is", "define it at the top of the file")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -200,7 +200,7 @@ def has_struct(t: Ty) -> bool:
     return any(has_struct(item) for item in getattr(t, "items", ()))
 
 
-def merge(flows: list[Flow | None]) -> Flow | None:
+def merge(flows: Sequence[Flow | None]) -> Flow | None:
     """The state where several paths meet."""
     reached = [f for f in flows if f is not None]
     if not reached:
@@ -222,7 +222,7 @@ def merge(flows: list[Flow | None]) -> Flow | None:
     return out
 
 
-# -- which names are local ---------------------------------------------------------------------------------------
+# -- which names are local -------------------------------------------------------------------------
 
 
 def assigned(body: list[ast.stmt]) -> set[str]:
@@ -240,9 +240,7 @@ def assigned(body: list[ast.stmt]) -> set[str]:
             continue
         elif isinstance(node, ast.Import | ast.ImportFrom):
             found |= {(a.asname or a.name).split(".")[0] for a in node.names}
-        elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name:
-            found.add(node.name)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
+        elif isinstance(node, ast.MatchAs | ast.MatchStar | ast.ExceptHandler) and node.name:
             found.add(node.name)
         todo += ast.iter_child_nodes(node)
     return found

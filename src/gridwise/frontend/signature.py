@@ -59,7 +59,7 @@ class Signature:
         return tuple(p.name for p in self.params)
 
 
-# -- how an argument is bound, for one specialisation -----------------------------------------------------------
+# -- how an argument is bound, for one specialisation ----------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class ConstSpec:
 ArgSpec = ArraySpec | ScalarSpec | ConstSpec
 
 
-def annotations(fn: types.FunctionType) -> dict[str, Any]:
+def hints_of(fn: types.FunctionType) -> dict[str, Any]:
     """The annotation objects of a function; strings (``from __future__ import annotations``) are evaluated."""
     raw = fn.__annotations__
     if not any(isinstance(a, str) for a in raw.values()):
@@ -140,7 +140,7 @@ def signature(fn: types.FunctionType) -> Signature:
     """The parameters of a kernel. Raises KernelTypeError at the annotation that is none of the language's."""
     code_loc = Loc(fn.__code__.co_filename, fn.__code__.co_firstlineno)
     params = []
-    hints = annotations(fn)
+    hints = hints_of(fn)
     for name, p in inspect.signature(fn).parameters.items():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             star = "*" if p.kind is p.VAR_POSITIONAL else "**"

@@ -37,10 +37,10 @@ class SourceFile:
             end = len(text.rstrip())
         return Loc(self.name, line, col, end, caller)
 
-    def segment(self, node: ast.AST) -> str:
+    def segment(self, node: FunctionNode) -> str:
         """The text of a node's lines (for hashes)."""
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])  # type: ignore[attr-defined]
-        return "".join(self.lines[first - 1 : node.end_lineno])  # type: ignore[attr-defined]
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+        return "".join(self.lines[first - 1 : node.end_lineno])
 
 
 def _chars(text: str, offset: int) -> int:
@@ -91,7 +91,9 @@ def find(fn: types.FunctionType, where: Loc | None = None) -> tuple[SourceFile, 
     wanted = [n for n in file.functions.get(code.co_firstlineno, []) if getattr(n, "name", "<lambda>") == code.co_name]
     if len(wanted) > 1:  # several lambdas on one line: the first position of the body's code decides
         spots = {(p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None}
-        wanted = [n for n in wanted if spots & {(b.lineno, b.col_offset) for b in ast.walk(n) if hasattr(b, "lineno")}]
+        wanted = [
+            n for n in wanted if spots & {(b.lineno, b.col_offset) for b in ast.walk(n) if isinstance(b, ast.expr)}
+        ]
         inner = [n for n in wanted if not any(m is not n and _inside(m, n) for m in wanted)]
         wanted = inner or wanted
     loc = Loc(code.co_filename, code.co_firstlineno)

@@ -11,11 +11,11 @@ from gridwise.lang.errors import KernelSyntaxError, KernelTypeError, KernelValue
 from gridwise.lang.target import has as target_has
 from gridwise.lang.unsafe import unsafe as unsafe_block
 
-from . import attributes, calls, convert, expressions, memory, operators, patterns
+from . import assignment, calls, convert, expressions, patterns
 from .refuse import refuse
-from .scopes import Flow, Frame, Local, Loop, assigned, has_struct, merge
+from .scopes import Flow, Frame, Loop, assigned, merge
 from .source import text
-from .types import BOOL, FixedTy, NotAType, ScalarTy, StaticTy, TupleTy, Ty, VecTy, WitnessTy, resolve
+from .types import BOOL, ScalarTy, StaticTy
 from .values import (
     ArrayV,
     Const,
@@ -25,11 +25,9 @@ from .values import (
     Num,
     RangeV,
     Static,
-    StructV,
     TupleV,
     Val,
     VecV,
-    WitnessV,
 )
 
 
@@ -45,228 +43,7 @@ def block(f: Frame, body: list[ast.stmt]) -> None:
         handler(f, stmt)
 
 
-# -- assignment ----------------------------------------------------------------------------------------------------------
-
-
-def _assign(f: Frame, node: ast.Assign) -> None:
-    value = convert.settle(f, expressions.expr(f, node.value), node.value)
-    for target in node.targets:
-        assign(f, target, value, node.value)
-
-
-def assign(f: Frame, target: ast.expr, value: Val, source: ast.expr) -> None:
-    """``target = value``; ``source`` is the value's node, for fix-its."""
-    if isinstance(target, ast.Name):
-        assign_name(f, target.id, value, source, target)
-    elif isinstance(target, ast.Tuple):
-        _unpack(f, target, value, source)
-    elif isinstance(target, ast.Subscript):
-        place = _place(f, target)
-        _store(f, place, value, source, target)
-    elif isinstance(target, ast.Attribute):
-        attributes.assign(f, target, value, source)
-    elif isinstance(target, ast.List):
-        f.fail(KernelSyntaxError, target, "unpacking into a list is not supported in a kernel",
-               f"write a tuple: {', '.join(text(e) for e in target.elts)} = ...")
-    else:
-        refuse(f, target)
-
-
-def assign_name(f: Frame, name: str, value: Val, source: ast.AST, target: ast.AST) -> None:
-    """Bind a local name; its first binding fixes its type (rule 5)."""
-    local = f.locals.get(name)
-    f.at(target)
-    if has_struct(value.type):
-        _assign_struct(f, name, value, source, target)
-        return
-    if local is not None:
-        value = _rebind(f, local, value, source)
-        f.bind(name, value, target)
-        return
-    if name in f.declared:
-        f.bind(name, convert.coerce(f, value, f.declared[name], source, f"'{name}' is declared"), target)
-        return
-    literal = text(source) if isinstance(value, Const) and value.weak else ""
-    value = convert.settle(f, value, source)
-    if isinstance(value, ArrayV) and value.ir.op is not None and value.ir.op.attrs.get("name") == value.name:
-        value.ir.op.attrs["name"] = value.ir.name = name  # a shared or local array takes the author's name
-        value = ArrayV(name, value.ir, value.elem, value.kind)
-    if isinstance(value, Static) and isinstance(value.obj, str):
-        f.fail(KernelTypeError, source, "a string cannot be held in a kernel", "print it directly, or use an enum")
-    f.bind(name, convert.definite(f, value, source), target, literal)
-
-
-def _assign_struct(f: Frame, name: str, value: Val, source: ast.AST, target: ast.AST) -> None:
-    """Bind a struct. In Python two names of one object see each other's changes: such changes are refused."""
-    value = convert.settle(f, value, source)
-    local = f.locals.get(name)
-    if local is not None:
-        value = _rebind(f, local, value, source)
-    elif name in f.declared:
-        value = convert.coerce(f, value, f.declared[name], source, f"'{name}' is declared")
-    f.bind(name, convert.definite(f, value, source), target)
-    if not isinstance(source, ast.Name | ast.Attribute | ast.Subscript):
-        return
-    local = f.locals[name]
-    owner = f.locals.get(source.id) if isinstance(source, ast.Name) else None
-    local.shared_with = text(source)
-    if owner is not None:
-        owner.shared_with = owner.shared_with or name
-    if f.ctx.loop_depth and (local.changed or owner is not None and owner.changed):
-        attributes.refuse_shared(f, local if local.changed else owner or local, source)
-
-
-def _rebind(f: Frame, local: Local, value: Val, source: ast.AST) -> Val:
-    value = convert.settle(f, value, source)
-    if isinstance(local.type, StaticTy):
-        if not isinstance(value.type, StaticTy):
-            f.fail(KernelTypeError, source, f"'{local.name}' is {local.type} and cannot become {convert.name_of(value)}",
-                   "use another name")
-        local.type = value.type
-        return value
-    t = convert.default_type(value)
-    if local.literal and isinstance(t, ScalarTy) and isinstance(local.type, ScalarTy) and not convert.widens(t, local.type):
-        f.fail(KernelTypeError, source, f"'{local.name}' holds {local.type}, and this is {t}",
-               f"write {local.name} = {t}({local.literal}) on line {local.first.line}")
-    if type(t) is not type(local.type) and not isinstance(value, Const):
-        if not (isinstance(t, WitnessTy) and t.rank == 1 and isinstance(local.type, ScalarTy)):
-            f.fail(KernelTypeError, source, f"'{local.name}' holds {local.type}, and this is {convert.name_of(value)}",
-                   "use another name")
-    return convert.coerce(f, value, local.type, source, f"'{local.name}' holds")
-
-
-def _unpack(f: Frame, target: ast.Tuple, value: Val, source: ast.expr) -> None:
-    for e in target.elts:
-        if isinstance(e, ast.Starred):
-            refuse(f, e)
-    if isinstance(value, TupleV | VecV | FixedV):
-        items: tuple[Val, ...] = value.items
-    elif isinstance(value, WitnessV):
-        items = value.axes
-    else:
-        f.fail(KernelTypeError, source, f"{convert.name_of(value)} cannot be unpacked")
-    if len(items) != len(target.elts):
-        f.fail(KernelValueError, source, f"{len(items)} values for {len(target.elts)} names")
-    parts = source.elts if isinstance(source, ast.Tuple) and len(source.elts) == len(items) else [source] * len(items)
-    for e, item, part in zip(target.elts, items, parts):
-        assign(f, e, item, part)
-
-
-def _place(f: Frame, target: ast.Subscript) -> Any:
-    """The place that ``target[...]`` names, its index evaluated once: an ElementV, or a pair for a local group."""
-    base = expressions.expr(f, target.value)
-    expressions.refuse_slice(f, target)
-    if isinstance(base, ArrayV):
-        index = expressions.expr(f, target.slice)
-        f.at(target)
-        return memory.store(f, base, index, target)
-    if isinstance(base, ElementV) and isinstance(base.elem, FixedTy):
-        memory.check_writable(f, base.array, target)
-        return expressions.fixed_place(f, base, target)
-    base = convert.settle(f, base, target.value)
-    if isinstance(base, FixedV | VecV):
-        index_v = convert.number(f, expressions.expr(f, target.slice), target.slice, "an integer index")
-        return (base, index_v)
-    if isinstance(base, TupleV | WitnessV):
-        f.fail(KernelTypeError, target, f"an item of {base.type} cannot be assigned: tuples do not change",
-               "make a new tuple, or use gw.local((n,), f32)")
-    f.fail(KernelTypeError, target, f"{convert.name_of(base)} cannot be written to")
-
-
-def _store(f: Frame, place: Any, value: Val, source: ast.AST, target: ast.Subscript) -> None:
-    if isinstance(place, ElementV):
-        value = convert.coerce(f, value, place.elem, source, f"{text(target)} holds")
-        f.at(target)
-        memory.write(f, place, value)
-        return
-    group, n = place
-    elem: Ty = group.type.elem
-    new = convert.coerce(f, value, elem, source, f"{text(target)} holds")
-    known = n.value if isinstance(n, Const) else n.const
-    items = list(group.items)
-    f.at(target)
-    if isinstance(known, int):
-        if not -len(items) <= known < len(items):
-            f.fail(KernelValueError, target, f"index {known} is out of range for {group.type} of length {len(items)}")
-        items[known] = new
-    else:
-        items = expressions.replace(f, items, n, new, target)
-    changed: Val = FixedV(group.type, tuple(items)) if isinstance(group, FixedV) else VecV(group.type, tuple(items))  # type: ignore[arg-type]
-    assign_group(f, target.value, changed, source)
-
-
-def assign_group(f: Frame, place: ast.expr, value: Val, source: ast.AST) -> None:
-    """Write a changed vector or fixed array back to the name or field that holds it."""
-    if isinstance(place, ast.Name) and place.id in f.local_names:
-        local = f.locals.get(place.id)
-        if local is None or not isinstance(value, StructV):
-            f.fail(KernelTypeError, place, f"'{place.id}' cannot be changed item by item: {value.type} does not change",
-                   "change it through the struct that holds it, or make a new one")
-        attributes.changing(f, local, place)
-        f.bind(place.id, value, place)
-    elif isinstance(place, ast.Attribute):
-        attributes.assign(f, place, value, source)
-    else:
-        f.fail(KernelTypeError, place, "this value has no name to write it back to", "give it a name first")
-
-
-def _augassign(f: Frame, node: ast.AugAssign) -> None:
-    op = operators.BINARY.get(type(node.op))
-    if op is None:
-        f.fail(KernelSyntaxError, node, "the @= operator is not supported in a kernel")
-    target = node.target
-    if isinstance(target, ast.Subscript):
-        place = _place(f, target)
-        old = memory.read(f, place) if isinstance(place, ElementV) else expressions.item(f, place, target)
-        value = operators.binary(f, op, old, expressions.expr(f, node.value), node, target, node.value)
-        _store(f, place, value, node, target)
-        return
-    old = expressions.expr(f, _loaded(target))
-    value = operators.binary(f, op, old, expressions.expr(f, node.value), node, target, node.value)
-    assign(f, target, convert.settle(f, value, node), node)  # type: ignore[arg-type]
-
-
-def _loaded(target: ast.expr) -> ast.expr:
-    """The same place, read."""
-    if isinstance(target, ast.Name):
-        return ast.copy_location(ast.Name(target.id, ast.Load()), target)
-    assert isinstance(target, ast.Attribute)
-    return ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
-
-
-def _annassign(f: Frame, node: ast.AnnAssign) -> None:
-    t = annotation(f, node.annotation)
-    if not isinstance(node.target, ast.Name):
-        f.fail(KernelSyntaxError, node, "only a name can be annotated in a kernel", "leave the annotation out")
-    name = node.target.id
-    local = f.locals.get(name)
-    declared = f.declared.get(name) or (local.type if local else None)
-    if declared is not None and declared != t:
-        f.fail(KernelTypeError, node.annotation, f"'{name}' already holds {declared}", "use another name")
-    f.declared[name] = t
-    if node.value is not None:
-        assign_name(f, name, expressions.expr(f, node.value), node.value, node.target)
-
-
-def annotation(f: Frame, node: ast.expr) -> Ty:
-    """The type written in an annotation inside a kernel."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        try:
-            inner = ast.parse(node.value, mode="eval").body
-        except SyntaxError:
-            f.fail(KernelTypeError, node, f"{node.value!r} is not a type")
-        for n in ast.walk(inner):
-            ast.copy_location(n, node)
-        node = inner
-    v = expressions.expr(f, node)
-    obj = convert.python_value(v)
-    try:
-        return resolve(obj, f.ctx.index_ir, f.bindings)
-    except NotAType as e:
-        f.fail(KernelTypeError, node, str(e))
-
-
-# -- branches --------------------------------------------------------------------------------------------------------------
+# -- branches --------------------------------------------------------------------------------------
 
 
 def _if(f: Frame, node: ast.If) -> None:
@@ -279,7 +56,9 @@ def _if(f: Frame, node: ast.If) -> None:
         return
     f.at(node.test)
     branch = f.b.if_(test.ir)
-    f.flow = branches(f, [(branch.regions[0], lambda: block(f, node.body)), (branch.regions[1], lambda: block(f, node.orelse))])
+    f.flow = branches(
+        f, [(branch.regions[0], lambda: block(f, node.body)), (branch.regions[1], lambda: block(f, node.orelse))]
+    )
     then, orelse = branch.regions
     if not then.ops and orelse.ops:  # an early return: say it the other way round
         at = f.b.region.ops.index(branch)
@@ -332,7 +111,7 @@ def _check_only(f: Frame, body: list[ast.stmt]) -> None:
         del loop.breaks[breaks:], loop.continues[continues:]
 
 
-# -- loops -----------------------------------------------------------------------------------------------------------------
+# -- loops -----------------------------------------------------------------------------------------
 
 
 def _while(f: Frame, node: ast.While) -> None:
@@ -380,11 +159,19 @@ def _for(f: Frame, node: ast.For) -> None:
     elif isinstance(over, IterV | TupleV | VecV | FixedV):
         _for_each(f, node, over.items)
     elif isinstance(over, ArrayV):
-        f.fail(KernelTypeError, node.iter, "a loop over an array is not supported", 
-               f"loop over its indices: for k in range(len({text(node.iter)})): ... {text(node.iter)}[k]")
+        f.fail(
+            KernelTypeError,
+            node.iter,
+            "a loop over an array is not supported",
+            f"loop over its indices: for k in range(len({text(node.iter)})): ... {text(node.iter)}[k]",
+        )
     else:
-        f.fail(KernelTypeError, node.iter, f"a loop goes over range(...), and this is {convert.name_of(over)}",
-               f"write range({text(node.iter)})" if isinstance(over, Num | Const) else None)
+        f.fail(
+            KernelTypeError,
+            node.iter,
+            f"a loop goes over range(...), and this is {convert.name_of(over)}",
+            f"write range({text(node.iter)})" if isinstance(over, Num | Const) else None,
+        )
 
 
 def _for_range(f: Frame, node: ast.For, r: RangeV) -> None:
@@ -393,12 +180,16 @@ def _for_range(f: Frame, node: ast.For, r: RangeV) -> None:
         f.fail(KernelValueError, node.iter, "the step of a range must not be zero")
     for n in (start, stop, step):
         if not (isinstance(n.type, ScalarTy) and n.type.ir.is_int):
-            f.fail(KernelTypeError, node.iter, f"range takes integers, and this is {convert.name_of(n)}",
-                   "convert it: i32(...)")
+            f.fail(
+                KernelTypeError,
+                node.iter,
+                f"range takes integers, and this is {convert.name_of(n)}",
+                "convert it: i32(...)",
+            )
     t = expressions.unify(f, [start, stop, step], node.iter)
-    runs = all(isinstance(n, Const) for n in (start, stop, step)) and len(
+    runs = all(isinstance(n, Const) for n in (start, stop, step)) and bool(
         range(int(start.value), int(stop.value), int(step.value))  # type: ignore[union-attr]
-    ) > 0
+    )
     bounds = [convert.coerce(f, n, t, node.iter, "the range counts in") for n in (start, stop, step)]
     a, b, s = (n.ir for n in bounds if isinstance(n, Num))
     f.at(node)
@@ -416,7 +207,7 @@ def _for_range(f: Frame, node: ast.For, r: RangeV) -> None:
     f.ctx.loop_depth += 1
     with f.ctx.into(body):
         i = Num(t, body.args[0])
-        assign(f, node.target, r.wrap(i) if r.wrap else i, node.iter)
+        assignment.assign(f, node.target, r.wrap(i) if r.wrap else i, node.iter)
         block(f, node.body)
     f.ctx.loop_depth -= 1
     f.loops.pop()
@@ -453,7 +244,7 @@ def _for_each(f: Frame, node: ast.For, items: tuple[Val, ...]) -> None:
                 loop.ids = (breaks, f.ctx.new_scope())
                 inner = f.b.scope(loop.ids[1])
             with f.ctx.into(inner.regions[0] if inner else f.b.region):
-                assign(f, node.target, item, node.iter)
+                assignment.assign(f, node.target, item, node.iter)
                 block(f, node.body)
             f.flow = merge([f.flow, *loop.continues])
             loop.continues.clear()
@@ -468,14 +259,16 @@ def _has_jump(body: list[ast.stmt]) -> bool:
     for stmt in body:
         if isinstance(stmt, ast.Break | ast.Continue):
             return True
+        inner: list[list[ast.stmt]] = []
         if isinstance(stmt, ast.For | ast.While):
-            if _has_jump(stmt.orelse):
-                return True
-        elif isinstance(stmt, ast.If) and (_has_jump(stmt.body) or _has_jump(stmt.orelse)):
-            return True
-        elif isinstance(stmt, ast.With) and _has_jump(stmt.body):
-            return True
-        elif isinstance(stmt, ast.Match) and any(_has_jump(c.body) for c in stmt.cases):
+            inner = [stmt.orelse]
+        elif isinstance(stmt, ast.If):
+            inner = [stmt.body, stmt.orelse]
+        elif isinstance(stmt, ast.With):
+            inner = [stmt.body]
+        elif isinstance(stmt, ast.Match):
+            inner = [case.body for case in stmt.cases]
+        if any(map(_has_jump, inner)):
             return True
     return False
 
@@ -499,7 +292,7 @@ def _jump(f: Frame, which: int) -> None:
     f.flow = None
 
 
-# -- the rest --------------------------------------------------------------------------------------------------------------
+# -- the rest --------------------------------------------------------------------------------------
 
 
 def _return(f: Frame, node: ast.Return) -> None:
@@ -527,8 +320,12 @@ def _assert(f: Frame, node: ast.Assert) -> None:
             v = expressions.expr(f, node.msg)
             obj = convert.python_value(v)
             if not isinstance(obj, str):
-                f.fail(KernelSyntaxError, node.msg, "the message of an assert is a plain string in a kernel",
-                       "write \"...\", and print the values before it")
+                f.fail(
+                    KernelSyntaxError,
+                    node.msg,
+                    "the message of an assert is a plain string in a kernel",
+                    'write "...", and print the values before it',
+                )
             message = obj
     test = expressions.condition(f, node.test)
     f.at(node)
@@ -543,11 +340,20 @@ def _with(f: Frame, node: ast.With) -> None:
     call = item.context_expr
     fn = expressions.expr(f, call.func) if isinstance(call, ast.Call) else None
     if not (isinstance(fn, Static) and fn.obj is unsafe_block) or len(node.items) > 1:
-        f.fail(KernelSyntaxError, node, "this with is not supported in a kernel", 'the only one is with gw.unsafe("why this is sound"):')
+        f.fail(
+            KernelSyntaxError,
+            node,
+            "this with is not supported in a kernel",
+            'the only one is with gw.unsafe("why this is sound"):',
+        )
     assert isinstance(call, ast.Call)
-    reason = convert.python_value(expressions.expr(f, call.args[0])) if len(call.args) == 1 and not call.keywords else None
+    reason = (
+        convert.python_value(expressions.expr(f, call.args[0])) if len(call.args) == 1 and not call.keywords else None
+    )
     if not isinstance(reason, str) or not reason.strip():
-        f.fail(KernelSyntaxError, call, "gw.unsafe needs the reason why the code inside is sound", 'write gw.unsafe("why")')
+        f.fail(
+            KernelSyntaxError, call, "gw.unsafe needs the reason why the code inside is sound", 'write gw.unsafe("why")'
+        )
     if item.optional_vars is not None:
         f.fail(KernelSyntaxError, item.optional_vars, "gw.unsafe gives no value", "leave out the as")
     outer, f.ctx.unsafe = f.ctx.unsafe, reason
@@ -559,7 +365,9 @@ def _with(f: Frame, node: ast.With) -> None:
 
 def _function(f: Frame, node: ast.FunctionDef) -> None:
     if node.decorator_list:
-        f.fail(KernelSyntaxError, node.decorator_list[0], "a decorator inside a kernel is not supported", "leave it out")
+        f.fail(
+            KernelSyntaxError, node.decorator_list[0], "a decorator inside a kernel is not supported", "leave it out"
+        )
     value = calls.closure(f, node)
     old = f.locals.get(node.name)
     if old is not None and isinstance(old.type, StaticTy):
@@ -570,9 +378,9 @@ def _function(f: Frame, node: ast.FunctionDef) -> None:
 
 
 _HANDLERS: dict[type[ast.stmt], Callable[[Frame, Any], None]] = {
-    ast.Assign: _assign,
-    ast.AugAssign: _augassign,
-    ast.AnnAssign: _annassign,
+    ast.Assign: lambda f, n: assignment.assignment(f, n),
+    ast.AugAssign: lambda f, n: assignment.augmented(f, n),
+    ast.AnnAssign: lambda f, n: assignment.annotated(f, n),
     ast.If: _if,
     ast.While: _while,
     ast.For: _for,

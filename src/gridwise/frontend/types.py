@@ -152,7 +152,9 @@ class StaticTy(Ty):
         return self.what
 
 
-PLAIN: dict[str, ScalarTy] = {name: ScalarTy(name, ir.SCALARS[name], "plain", cls) for name, cls in lang.SCALARS.items()}
+PLAIN: dict[str, ScalarTy] = {
+    name: ScalarTy(name, ir.SCALARS[name], "plain", cls) for name, cls in lang.SCALARS.items()
+}
 BOOL, I32, U32, I64, F32, F64 = (PLAIN[n] for n in ("bool", "i32", "u32", "i64", "f32", "f64"))
 
 
@@ -182,7 +184,7 @@ def resolve(annotation: Any, index: ir.Scalar, bindings: dict[Any, Ty] | None = 
     if isinstance(annotation, lang.ScalarType):
         return PLAIN[annotation.name]
     builtin = {int: "i32 (or index, i64)", float: "f32 (or f64)", bool: "bool_"}
-    if annotation in builtin:
+    if isinstance(annotation, type) and annotation in builtin:
         raise NotAType(f"'{annotation.__name__}' does not say how wide: write {builtin[annotation]}")
     if isinstance(annotation, typing.NewType):
         base = resolve(annotation.__supertype__, index, bindings)

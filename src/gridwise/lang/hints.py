@@ -22,7 +22,9 @@ def static(loop: Iterable[T]) -> Iterable[T]:
 
 def bitcast(value: Any, to: Any) -> Any:
     """The same bits as another type of equal width: ``gw.bitcast(x, u32)`` of an f32."""
-    source = value if isinstance(value, np.generic) else np.float32(value) if isinstance(value, float) else np.int32(value)
+    source = (
+        value if isinstance(value, np.generic) else np.float32(value) if isinstance(value, float) else np.int32(value)
+    )
     if source.dtype.itemsize != to.dtype.itemsize:
         raise TypeError(f"bitcast from {source.dtype} to {to.name}: both must be numbers of one width")
     return source.view(to.dtype)

@@ -61,12 +61,12 @@ def struct(cls: C) -> C:
     Fields are scalars, enums, vectors, other structs and ``Array[T, n]``. Methods and class methods may be called
     in kernels. On the host the class is a dataclass; ``cls.dtype()`` is its NumPy dtype.
     """
-    made = dataclasses.dataclass(cls)
-    made.__gridwise_struct__ = True  # type: ignore[attr-defined]
+    made: Any = dataclasses.dataclass(cls)
+    made.__gridwise_struct__ = True
     if "copy" not in cls.__dict__:
-        made.copy = _copy  # type: ignore[attr-defined]
-    made.dtype = classmethod(_dtype)  # type: ignore[attr-defined]
-    return made
+        made.copy = _copy
+    made.dtype = classmethod(_dtype)
+    return made  # type: ignore[no-any-return]
 
 
 def dtype_of(t: Any) -> np.dtype[Any]:

@@ -44,7 +44,9 @@ def current() -> Identity:
     try:
         return _current.get()
     except LookupError:
-        raise RuntimeError("thread.* has a meaning only inside a kernel: launch it, or call kernel.python(...)") from None
+        raise RuntimeError(
+            "thread.* has a meaning only inside a kernel: launch it, or call kernel.python(...)"
+        ) from None
 
 
 @contextmanager

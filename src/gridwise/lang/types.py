@@ -41,7 +41,8 @@ class ScalarType(type):
         if cls.name in _ML_DTYPES:
             import ml_dtypes
 
-            return np.dtype(getattr(ml_dtypes, _ML_DTYPES[cls.name]))
+            dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _ML_DTYPES[cls.name]))
+            return dtype
         if cls.kind == "float":
             return np.dtype(f"float{cls.bits}")
         return np.dtype("bool" if cls.kind == "bool" else f"{cls.kind}{cls.bits}")
@@ -198,7 +199,7 @@ SCALARS: dict[str, ScalarType] = {
 }
 
 
-# -- constants, vectors and options --------------------------------------------------------------------------
+# -- constants, vectors and options ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,7 @@ class OptionOf:
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    Const: TypeAlias = T  # type: ignore[misc]
+    Const: TypeAlias = T
 
     class _Vector(Generic[T]):
         x: Any

@@ -107,14 +107,14 @@ class Vector:
 
     def cross(self, other: Vector) -> Vector:
         a, b = self.items, other.items
-        minor = lambda i, j: a[i] * b[j] - a[j] * b[i]  # noqa: E731
-        return Vector(self.type, (minor(1, 2), minor(2, 0), minor(0, 1)))
+        pairs = ((1, 2), (2, 0), (0, 1))
+        return Vector(self.type, tuple(a[i] * b[j] - a[j] * b[i] for i, j in pairs))
 
     def length(self) -> Any:
         return np.sqrt(self.dot(self))
 
     def normalized(self) -> Vector:
-        return self / self.length()
+        return self._with(self.length(), operator.truediv)
 
     def __repr__(self) -> str:
         return f"{self.type!r}({', '.join(map(str, self.items))})"
