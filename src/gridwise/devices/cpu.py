@@ -176,7 +176,7 @@ class CpuDevice(Device):
         from gridwise.targets.cpu.emit import emit
 
         emitted = emit(kernel, self.machine)
-        address = native.load_object(native.to_object(emitted.text), emitted.name)
+        address = native.load_object(native.to_object(emitted.text, emitted.simple), emitted.name)
         small = {n: _bits(p.type) for n, p in enumerate(kernel.params)
                  if isinstance(p.type, Scalar) and p.type.is_float and p.type.bits < 32}
         codes = {op.code for op in kernel.walk()}
@@ -193,7 +193,7 @@ class CpuDevice(Device):
         stages = {
             "simt": lambda: to_text(kernel),
             "llvm": emitted.text,
-            "asm": lambda: native.to_assembly(emitted.text),
+            "asm": lambda: native.to_assembly(emitted.text, emitted.simple),
         }
         return Module(kernel, loaded, stages, {"shared_bytes": emitted.shared, "lanes": self.machine.lanes})
 

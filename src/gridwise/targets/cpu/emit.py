@@ -1,10 +1,9 @@
 """A lowered kernel as LLVM IR for the CPU.
 
-Three functions come out. ``@NAME.body`` does the work, for the units from ``begin`` up to ``end``. The host calls
+Two functions come out. ``@NAME.body`` does the work, for the units from ``begin`` up to ``end``. The host calls
 ``@NAME(ptr args, i64 chunk, i64 total, ptr scratch)`` once a worker: workers share the units by taking ``chunk`` at
 a time from a counter in the arguments until all ``total`` are taken. Arguments are cells of 8 bytes: grid x, y, z,
 fault buffer, print buffer, launch-sized shared bytes, the counter, one unused, then ``Kernel.slots()``.
-``@NAME.range`` takes a first and a last unit instead, and no counter.
 
 A kernel that asks only for its global index is run row by row (unit: a block of a 1-d grid, else a row of threads):
 blocks do not matter, and all accesses at the index are contiguous. Every other kernel is run block by block
@@ -43,6 +42,7 @@ class Emitted:
     unit: str
     context: int = 0
     shared: int = 0
+    simple: bool = False  # no loops: little is to be gained by optimising at length
 
 
 def uses_blocks(kernel: Kernel) -> bool:
@@ -65,7 +65,7 @@ class Frame:
         group = self.module.attribute_group("noinline nounwind")
         self.fn = Function(self.module, f"internal void @{self.name}.body({', '.join(params)})", f" {group}")
         self.fn.describe(kernel.name, kernel.loc)
-        self.entry(fixed)
+        self.entry()
         self.arith = self.arith_class(self.fn, kernel.fastmath)
         self.dims: dict[str, str] = {}
 
@@ -86,23 +86,18 @@ class Frame:
         name = identifier(self.kernel.params[slot.param].name)
         return "%arg." + (name if slot.kind in ("ptr", "scalar") else f"{name}.{slot.kind}{slot.axis}")
 
-    def entry(self, fixed: list[str]) -> None:
-        """The functions that the host calls."""
-        f = Function(self.module, f"void @{self.name}.range(ptr %args, i64 %begin, i64 %end, ptr %scratch)")
+    def entry(self) -> None:
+        """The function that the host calls."""
+        f = Function(self.module, f"void @{self.name}(ptr %args, i64 %chunk, i64 %total, ptr %scratch)")
 
         def cell(n: int, ty: str) -> str:
             at = f.value(f"getelementptr i64, ptr %args, i64 {n}", "at")
-            return f.value(f"load {ty}, ptr {at}, align 8", "arg")
+            return f"{ty} " + f.value(f"load {ty}, ptr {at}, align 8", "arg")
 
-        context = "%scratch"
         shared = f.value(f"getelementptr i8, ptr %scratch, i64 @{self.name}.context", "shared")
-        header = [cell(0, "i64"), cell(1, "i64"), cell(2, "i64"), cell(3, "ptr"), cell(4, "ptr"), cell(5, "i64")]
-        texts = ["%begin", "%end", *header, context, shared]
-        args = [f"{p.split()[0]} {t}" for p, t in zip(fixed, texts, strict=True)]
-        args += [f"{self.slot_type(s)} {cell(HEADER_CELLS + n, self.slot_type(s))}" for n, s in enumerate(self.slots)]
-        f.do(f"call void @{self.name}.body({', '.join(args)})")
-        f.end("ret void")
-        f = Function(self.module, f"void @{self.name}(ptr %args, i64 %chunk, i64 %total, ptr %scratch)")
+        args = [cell(0, "i64"), cell(1, "i64"), cell(2, "i64"), cell(3, "ptr"), cell(4, "ptr"), cell(5, "i64"),
+                "ptr %scratch", f"ptr {shared}"]
+        args += [cell(HEADER_CELLS + n, self.slot_type(s)) for n, s in enumerate(self.slots)]
         counter = f.value(f"getelementptr i64, ptr %args, i64 {COUNTER_CELL}", "counter")
         take, some, none = f.label("take"), f.label("some"), f.label("none")
         f.block(take)
@@ -112,7 +107,7 @@ class Frame:
         end = f.value(f"add i64 {begin}, %chunk")
         short = f.value(f"icmp ult i64 {end}, %total")
         end = f.value(f"select i1 {short}, i64 {end}, i64 %total", "end")
-        f.do(f"call void @{self.name}.range(ptr %args, i64 {begin}, i64 {end}, ptr %scratch)")
+        f.do(f"call void @{self.name}.body(i64 {begin}, i64 {end}, {', '.join(args)})")
         f.jump(take)
         f.block(none)
         f.end("ret void")
@@ -155,7 +150,8 @@ class Frame:
         text = self.module.text().replace(f"@{self.name}.context", str(context))
         text += runtime.fault() if "fault" in codes else ""
         text += runtime.claim() if "print" in codes else ""
-        return Emitted(text, self.name, unit, context, shared)
+        simple = not codes & {"for", "while", "barrier"}
+        return Emitted(text, self.name, unit, context, shared, simple)
 
 
 class Gang(Effects):
@@ -303,6 +299,6 @@ def emit(kernel: Kernel, machine: Machine, debug: bool = True) -> Emitted:
     frame = Frame(kernel, machine, debug)
     if not uses_blocks(kernel):
         return Rows(frame).emit()
-    from .blocks import Blocks
+    from .blocks import Blocks  # which builds on this module
 
     return Blocks(frame).emit()
