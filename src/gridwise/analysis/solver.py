@@ -11,6 +11,7 @@ Both encodings only ever allow more than the kernel does, so "unsatisfiable" fro
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -362,45 +363,52 @@ def _plan(codes: set[str], rules: frozenset[str], limit_ms: int) -> list[tuple[s
     return [(name, ms) for name, ms in (*first, *last) if name in rules]
 
 
+_one_at_a_time = threading.Lock()  # Z3's objects belong to one context, and kernels are compiled by several threads
+
+
 def meet(summary: Summary, pair: Pair, rules: frozenset[str], limit_ms: int) -> Answer:
     """Look for two different threads that reach ``pair`` at one element."""
-    z3 = load()
-
-    fa, fb = facts_of(summary, pair.a), facts_of(summary, pair.b)
-    conditions = [((*pair.a.path, *summary.in_range(pair.a), *summary.given), 1),
-                  ((*pair.b.path, *summary.in_range(pair.b), *summary.given), 2)]
+    conditions = [((*access.path, *summary.in_range(access), *summary.given), which)
+                  for access, which in ((pair.a, 1), (pair.b, 2))]
     terms = [*pair.a.index, *pair.b.index, *(c for cs, _ in conditions for c in cs)]
     model: Model | None = None
     settled: set[str] = set()
     for name, ms in _plan(_codes(terms), rules, limit_ms):
         if name in settled:
             continue
-        encode: _Encoder
-        if name == "bits":
-            encode = _Bits(z3, pair, (fa, fb))
-        else:
-            encode = _Integers(z3, pair, (fa, fb), name == "lemma", "lemma" in rules)
-        solver = z3.Solver()
-        solver.set("timeout", ms)
-        asserted = [encode(c, which) for cs, which in conditions for c in cs]
-        asserted += [encode(x, 1) == encode(y, 2) for x, y in zip(
-            pair.a.index[: pair.axes], pair.b.index[: pair.axes], strict=True)]
-        asserted.append(z3.Or([encode(p, 1) != encode(p, 2) for p in pair.positions(summary)]))
-        solver.add(*asserted, *encode.side)
-        verdict = solver.check()
-        if verdict == z3.unsat:
+        with _one_at_a_time:  # every object of the query is gone when it is released
+            verdict, found, exact = _ask(summary, pair, conditions, name, ms, "lemma" in rules)
+        if verdict == "unsat":
             return Answer(True, name)
-        if verdict == z3.sat:
+        if verdict == "sat":
             settled.add(name)
-            exact = not (isinstance(encode, _Integers) and encode.approximate)
             if model is None or exact:
-                model = _model(z3, solver, encode, pair)
+                model = found
             if "integers" in settled and exact:
                 break
     return Answer(False, "", model)
 
 
-def _model(z3: Any, solver: Any, encode: _Encoder, pair: Pair) -> Model:
+def _ask(summary: Summary, pair: Pair, conditions: list[tuple[tuple[Term, ...], int]], name: str, ms: int,
+         lemmas: bool) -> tuple[str, Model | None, bool]:
+    """One query in one encoding: the verdict, a model if there is one, and whether the encoding is exact."""
+    z3 = load()
+    facts = facts_of(summary, pair.a), facts_of(summary, pair.b)
+    encode = _Bits(z3, pair, facts) if name == "bits" else _Integers(z3, pair, facts, name == "lemma", lemmas)
+    solver = z3.Solver()
+    solver.set("timeout", ms)
+    asserted = [encode(c, which) for cs, which in conditions for c in cs]
+    asserted += [encode(x, 1) == encode(y, 2) for x, y in zip(
+        pair.a.index[: pair.axes], pair.b.index[: pair.axes], strict=True)]
+    asserted.append(z3.Or([encode(p, 1) != encode(p, 2) for p in pair.positions(summary)]))
+    solver.add(*asserted, *encode.side)
+    verdict = str(solver.check())
+    if verdict != "sat":
+        return verdict, None, True
+    return verdict, _model(z3, solver, encode), not (isinstance(encode, _Integers) and encode.approximate)
+
+
+def _model(z3: Any, solver: Any, encode: _Encoder) -> Model:
     """The assignment, in small numbers if there is one."""
     found = solver.model()
     solver.push()

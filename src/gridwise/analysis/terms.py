@@ -198,7 +198,7 @@ class Terms:
                 return b
             if b is neutral:
                 return a
-            if self.negate(a) is b:
+            if a.code not in ("and", "or") and self.negate(a) is b:
                 return absorbing
         if code == "select":
             x, y = args[1], args[2]
@@ -228,7 +228,7 @@ class Terms:
             return a.args[0]
         if a.code in _NEGATED and integral(a.args[0].type):
             return self._term(_NEGATED[a.code], BOOL, a.args, None)
-        if a.code in ("and", "or") and not shallow:
+        if a.code in ("and", "or") and not shallow and a.size < 40:
             return self.make("or" if a.code == "and" else "and", BOOL, *(self.negate(x) for x in a.args))
         return self._term("not", BOOL, (a,), None)
 
