@@ -42,6 +42,8 @@ class Result:
 
 @dataclass(frozen=True)
 class Arg:
+    """An argument of a call and its node, for reports."""
+
     value: Val
     node: ast.AST
 

@@ -40,7 +40,7 @@ class Local:
     changed: bool = False  # a struct: a field has been assigned
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class State:
     """What is known of a name here. ``value`` is its current value if ``region`` is still open."""
 

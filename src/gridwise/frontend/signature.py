@@ -45,6 +45,8 @@ class ParamSpec:
 
 @dataclass(frozen=True)
 class Signature:
+    """The parameters of a kernel, in order."""
+
     params: tuple[ParamSpec, ...]
     loc: Loc
 
@@ -80,6 +82,8 @@ class ScalarSpec:
 
 @dataclass(frozen=True)
 class ConstSpec:
+    """A compile-time argument."""
+
     value: Any
 
 

@@ -68,6 +68,8 @@ class TupleTy(Ty):
 
 @dataclass(frozen=True)
 class VecTy(Ty):
+    """``vec2[T]`` to ``vec4[T]``."""
+
     elem: ScalarTy
     lanes: int
 
@@ -96,6 +98,8 @@ class FixedTy(Ty):
 
 @dataclass(frozen=True)
 class StructTy(Ty):
+    """A ``@gw.struct`` class and the types of its fields, in order."""
+
     cls: type
     fields: tuple[tuple[str, Ty], ...]
 
@@ -112,6 +116,8 @@ class StructTy(Ty):
 
 @dataclass(frozen=True)
 class OptionTy(Ty):
+    """``Option[T]``, held as a bool and a T."""
+
     elem: Ty
 
     @property

@@ -41,7 +41,7 @@ class Val:
         def type(self) -> Ty: ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Num(Val):
     """A scalar computed at run time. ``const`` is its value where it happens to be known."""
 
@@ -50,7 +50,7 @@ class Num(Val):
     const: bool | int | float | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Const(Val):
     """A number known at compile time. ``ty`` None means weak: it takes the type of what it meets (rule 3)."""
 
@@ -66,7 +66,7 @@ class Const(Val):
         return self.ty is None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Static(Val):
     """A compile-time object: a function, a type, a module, a string, None."""
 
@@ -77,8 +77,10 @@ class Static(Val):
         return StaticTy(describe(self.obj), id(self.obj))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class TupleV(Val):
+    """A tuple; ``cls`` is its NamedTuple class, or None."""
+
     items: tuple[Val, ...]
     cls: type | None = None
 
@@ -87,13 +89,15 @@ class TupleV(Val):
         return TupleTy(tuple(v.type for v in self.items), self.cls)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class VecV(Val):
+    """A vec2, vec3 or vec4 in scalars."""
+
     type: VecTy
     items: tuple[Num, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class FixedV(Val):
     """A fixed array in scalars. ``place`` is where it lives, if it can be written."""
 
@@ -101,20 +105,24 @@ class FixedV(Val):
     items: tuple[Val, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class StructV(Val):
+    """A struct in scalars, field by field."""
+
     type: StructTy
     fields: dict[str, Val]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class OptionV(Val):
+    """A value that may be missing: where it is, ``value`` is some valid value of its type."""
+
     type: OptionTy
     present: Num
     value: Val
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class WitnessV(Val):
     """A ThreadIndex: one index an axis, z y x order."""
 
@@ -122,7 +130,7 @@ class WitnessV(Val):
     axes: tuple[Num, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ArrayV(Val):
     """An array in memory; ``elem`` is its element type in the frontend's terms."""
 
@@ -141,7 +149,7 @@ class ArrayV(Val):
         return self.ir.type
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ElementV(Val):
     """A place in an array whose element is not a scalar: ``a[i]`` or ``a[i].position``, not read yet."""
 
@@ -155,7 +163,7 @@ class ElementV(Val):
         return self.elem
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class FuncV(Val):
     """A function defined inside the kernel, with the frame it closes over."""
 
@@ -168,7 +176,7 @@ class FuncV(Val):
         return StaticTy("a function", id(self))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class MethodV(Val):
     """``receiver.name``, about to be called. ``place`` names the receiver's variable, if it is one."""
 
@@ -182,7 +190,7 @@ class MethodV(Val):
         return StaticTy(f"the method {self.name}", id(self.func))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class RangeV(Val):
     """``range(...)``, or one of the iterators of ``thread``: made only to be looped over."""
 
@@ -199,7 +207,7 @@ class RangeV(Val):
         return StaticTy("a range", id(self))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class IterV(Val):
     """A sequence of known length, looped over at compile time."""
 
