@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -26,7 +28,7 @@ _opened: list[WebGpuDevice] = []
 def open_webgpu_once() -> WebGpuDevice:
     """The device, for tests whose arguments hypothesis makes."""
     if not _opened:
-        _opened.append(open_webgpu("webgpu"))
+        _opened.append(open_webgpu(os.environ.get("GRIDWISE_WEBGPU", "webgpu")))
     return _opened[0]
 
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from gridwise.devices.base import Device
 from gridwise.devices.check import CheckDevice
+from gridwise.devices.webgpu import WebGpuDevice
 from gridwise.ir import Builder, Kernel, Param, Region, Value, verify
-from gridwise.ir.types import BOOL, I32, ArrayType, Scalar, Struct
+from gridwise.ir.types import BF16, BOOL, F32, I32, ArrayType, Scalar, Struct
 from gridwise.lang.errors import Loc
 from gridwise.passes.pipeline import lower
 
@@ -101,11 +102,17 @@ def compare(a: np.ndarray, b: np.ndarray, ulp: int = 0, what: str = "") -> None:
     assert np.abs(x - y).max(initial=0) <= ulp, f"{what}: {np.abs(x - y).max()} ulp apart"
 
 
+def subnormal(values: np.ndarray) -> np.ndarray:
+    """Which values are too small for a normal f32."""
+    x = np.abs(values.astype(np.float32))
+    return (x > 0) & (x < np.finfo(np.float32).tiny)
+
+
 Make = Callable[[Builder, Sequence[Value]], Value]
 
 
 def table(
-    gpu: Device, types: Sequence[Scalar], result: Scalar, makes: dict[str, Make], columns: Sequence[np.ndarray]
+    gpu: WebGpuDevice, types: Sequence[Scalar], result: Scalar, makes: dict[str, Make], columns: Sequence[np.ndarray]
 ) -> None:
     """One kernel that computes every entry of ``makes`` for each row; the first that differs is named."""
     s = Sketch()
@@ -134,6 +141,9 @@ def table(
             with np.errstate(invalid="ignore"):
                 nans = np.isnan(a.astype(np.float64)) & np.isnan(w.astype(np.float64))
             bad = (a.view(word) != w.view(word)) & ~nans
+        if not gpu.numerics.subnormals:  # flushed to zero there, as WebGPU allows
+            for values, t in zip((*columns, w), (*types, result), strict=True):
+                bad &= ~subnormal(values) if t in (F32, BF16) else True
         if bad.any():
             k = int(np.flatnonzero(bad)[0])
             row = [c[k] for c in columns]

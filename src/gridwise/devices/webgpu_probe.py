@@ -19,7 +19,7 @@ _SOURCE = """
 @compute @workgroup_size(64)
 fn probe(@builtin(global_invocation_id) id: vec3<u32>) {
     let v = operands[id.x];
-    results[id.x] = vec4<f32>(v.x / v.y, sqrt(v.x), fma(v.x, v.y, v.z), 0.0f);
+    results[id.x] = vec4<f32>(v.x / v.y, sqrt(v.x), fma(v.x, v.y, v.z), v.w + v.w);
 }
 """
 COUNT = 4096
@@ -32,7 +32,7 @@ def probe(device: Any) -> Numerics:
     v[:, 0] = np.ldexp(rng.random(COUNT) + 0.5, rng.integers(-20, 20, COUNT))
     v[:, 1] = np.ldexp(rng.random(COUNT) + 0.5, rng.integers(-20, 20, COUNT))
     v[:, 2] = -(v[:, 0] * v[:, 1])  # cancels all but what a single rounding keeps
-    v[:, 3] = 0
+    v[:, 3] = np.ldexp(rng.random(COUNT) + 0.5, -130)
     module = device.create_shader_module(code=_SOURCE)
     pipeline = device.create_compute_pipeline(layout="auto", compute={"module": module, "entry_point": "probe"})
     operands = device.create_buffer_with_data(data=v, usage=0x80)
@@ -53,4 +53,5 @@ def probe(device: Any) -> Numerics:
         division=bool(np.array_equal(got[:, 0], v[:, 0] / v[:, 1])),
         sqrt=bool(np.array_equal(got[:, 1], np.sqrt(v[:, 0]))),
         fma=bool(np.array_equal(got[:, 2], fused)),
+        subnormals=bool(np.array_equal(got[:, 3], v[:, 3] + v[:, 3])),
     )

@@ -24,6 +24,7 @@ from gridwise.ir.rewrite import clone_region
 from gridwise.ir.types import BOOL, ArrayType, Scalar, VectorType
 
 GROUP_BYTES = 16
+_WORD = 4  # bytes: a group of every array is at least a machine word, so that no store shares one
 _MOST_OPS = 400  # in all L copies of the body: beyond this a kernel is bound by arithmetic
 
 # What a thread may ask about its place: anything else would see the smaller grid.
@@ -236,7 +237,7 @@ def vectorise(kernel: Kernel, trust_launch: bool) -> None:
         return
     sizes = [a.type.elem.size for a in arrays if isinstance(a.type, ArrayType)]
     lanes = GROUP_BYTES // max(sizes)
-    if lanes < 2 or lanes * sum(1 for _ in Region(shape.body).walk()) > _MOST_OPS:
+    if lanes < 2 or lanes * min(sizes) < _WORD or lanes * sum(1 for _ in Region(shape.body).walk()) > _MOST_OPS:
         return
 
     body = Region()

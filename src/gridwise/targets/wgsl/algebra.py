@@ -33,6 +33,7 @@ class Fragile:
                 self.sets.setdefault(op.operands[0], []).append(op.operands[1])
         self.protected: set[Value] = set()
         self.opaque_zeros: set[int] = set()
+        self.first_operand: set[int] = set()  # operations on one value twice: the first use of it is hidden
         for op in kernel.walk():
             if op.operands and _is_float(op.operands[-1]):
                 self.visit(op)
@@ -66,6 +67,23 @@ class Fragile:
             return any(x is y for x in self.sources(a) for y in self.sources(b))
         return False
 
+    def negated(self, v: Value) -> bool:
+        """Whether a value may be one whose sign was turned."""
+        if v.op is not None and v.op.code == "get":
+            return any(x.op is not None and x.op.code == "neg" for x in self.sets.get(v.op.operands[0], []))
+        return v.op is not None and v.op.code == "neg"
+
+    def cancel(self, v: Value, other: Value, code: str) -> None:
+        """``v`` is combined with ``other`` by ``code``: hide the sums in ``v`` of which a term would cancel."""
+        for source in self.sources(v):
+            op = source.op
+            if op is None or op.code not in SUM:
+                continue
+            terms = [x for x in op.operands if self.related(x, other)]
+            opposed = code != "add" or op.code == "sub" or any(map(self.negated, (v, other, *terms)))
+            if terms and (opposed or _constant(other)):
+                self.protected.add(source)
+
     def protect(self, v: Value, codes: frozenset[str], shares: Value | None = None) -> None:
         """Hide what ``v`` may be where that is one of ``codes`` (and has an operand related to ``shares``)."""
         for source in self.sources(v):
@@ -81,22 +99,23 @@ class Fragile:
             self.opaque_zeros.add(id(op))
         if code in SUM or code in ops.COMPARISON:
             a, b = args
-            self.protect(a, SUM, b)
-            self.protect(b, SUM, a)
-            if code == "sub" and self.related(a, b) and not _constant(a):
-                self.protected.add(a)
+            self.cancel(a, b, code)
+            self.cancel(b, a, code)
+            opposed = code == "sub" or (code == "add" and self.negated(a) != self.negated(b))
+            if opposed and self.related(a, b):
+                self.first_operand.add(id(op))
             self.factor(a, b)
         elif code == "mul":
             a, b = args
-            self.protect(a, frozenset({"mul"}), b if _constant(b) else None) if _constant(b) else None
-            self.protect(b, frozenset({"mul"}), a if _constant(a) else None) if _constant(a) else None
-            for v in args:
-                self.protect(v, frozenset({"div", "sqrt"}))
+            for x, y in ((a, b), (b, a)):
+                if _constant(y):
+                    self.protect(x, frozenset({"mul"}), y)
+                self.protect(x, frozenset({"div", "sqrt"}))
         elif code == "div":
             for v in args:
                 self.protect(v, frozenset({"div", "sqrt", "mul"}))
-            if self.related(*args) and not _constant(args[0]):
-                self.protected.add(args[0])
+            if self.related(*args):
+                self.first_operand.add(id(op))
         elif code == "math" and op.attrs["fn"] == "sqrt":
             self.protect(args[0], frozenset({"mul", "div"}))
 

@@ -28,13 +28,15 @@ class Numerics:
     """Operations that a driver gets right by itself; for the others own integer code is emitted.
 
     WebGPU asks for 2.5 ulp in a division and lets ``fma`` round twice. ``devices/webgpu_probe.py`` measures what a
-    driver does.
+    driver does. ``subnormals``: f32 values below 2**-126 are kept, not flushed to zero; this one cannot be repaired,
+    and is for people and tests.
     """
 
     division: bool = False
     sqrt: bool = False
     fma: bool = False
+    subnormals: bool = False
 
 
 PORTABLE = Numerics()
-EXACT = Numerics(True, True, True)
+EXACT = Numerics(True, True, True, True)

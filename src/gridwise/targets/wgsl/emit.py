@@ -108,6 +108,10 @@ class Emitter(ControlFlow):
             zero = t.is_float and id(op) in self.fragile.opaque_zeros and v.op.attrs["value"] == 0
             if zero or (n == 0 and all(constants) and op.code != "select"):
                 texts[n] = self.numeric.opaque(texts[n], t) if t.is_float else opaque_constant(texts[n], t)
+        if id(op) in self.fragile.first_operand:
+            t = op.operands[0].type
+            assert isinstance(t, Scalar)
+            texts[0] = self.numeric.opaque(texts[0], t)
         return texts, frozenset().union(*(p[1] for p in pairs))
 
     # -- the whole -------------------------------------------------------------------------------------

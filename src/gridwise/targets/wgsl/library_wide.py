@@ -140,12 +140,17 @@ fn gw_trips_i64(start: vec2<u32>, stop: vec2<u32>, step: vec2<u32>) -> vec2<u32>
     return gw_add64(gw_floordiv_u64(span, gw_abs64(step)), vec2<u32>(1u, 0u));
 }
 
+// To f32, nearest even: both halves are exact, and their sum is rounded once. (SwiftShader's own is not exact.)
+fn gw_f32_u32(a: u32) -> f32 {
+    return f32(a >> 16u) * 65536.0f + f32(a & 0xffffu);
+}
+
 // To f32, nearest even: the top 32 bits decide, with one bit for the rest.
 fn gw_f32_u64(a: vec2<u32>) -> f32 {
-    if (a.y == 0u) { return f32(a.x); }
+    if (a.y == 0u) { return gw_f32_u32(a.x); }
     let n = countLeadingZeros(a.y);
     let s = gw_shl64(a, n);
-    return f32(s.y | select(0u, 1u, s.x != 0u)) * bitcast<f32>((159u - n) << 23u);
+    return gw_f32_u32(s.y | select(0u, 1u, s.x != 0u)) * bitcast<f32>((159u - n) << 23u);
 }
 
 fn gw_f32_i64(a: vec2<u32>) -> f32 {
@@ -158,7 +163,7 @@ fn gw_odd_u64(a: vec2<u32>) -> f32 {
     let n = gw_clz64(a);
     let s = gw_shl64(a, n);
     let t = (s.y & 0xffffff00u) | select(0u, 0x100u, ((s.y & 0xffu) | s.x) != 0u);
-    return f32(t) * bitcast<f32>((159u - min(n, 63u)) << 23u);
+    return gw_f32_u32(t) * bitcast<f32>((159u - min(n, 63u)) << 23u);
 }
 
 fn gw_odd_i64(a: vec2<u32>) -> f32 {

@@ -303,7 +303,7 @@ class Numeric:
         if odd and t.bits == 32:
             wide = self.to_integer(x, t, Scalar("i64", "int", 64) if t.signed else Scalar("u64", "uint", 64))
             return self.call(f"gw_odd_{'i64' if t.signed else 'u64'}", wide)
-        return call("f32", x)
+        return self.call("gw_f32_u32", x) if t == U32 else call("f32", x)
 
     def bitcast(self, x: Expr, t: Scalar, to: Scalar) -> Expr:
         if t == to:
