@@ -177,8 +177,10 @@ def test_views_that_start_anywhere(gpu: WebGpuDevice) -> None:
     for t in (U8, F16, F32, I64):
         a, out = gpu.array(values(t, 500)), gpu.zeros(500, t)
         host = a.numpy()
-        for first, n in ((1, 7), (3, 100), (64, 64), (129, 300)):
-            kernel = lower(copier(t), "wgsl", vector=False)
+        for first, n in ((1, 7), (3, 100), (16, 5), (64, 64), (129, 300), (80, 99)):
+            aligned = first * t.size % 16 == 0
+            kernel = lower(copier(t), "wgsl", vector=aligned)
+            assert (kernel.coarsen > 1) == aligned
             launch(gpu, kernel, -(-n // 64), [a[first : first + n], out[first : first + n]])
             with np.errstate(over="ignore"):
                 np.testing.assert_array_equal(out.numpy()[first : first + n], (host + host)[first : first + n])

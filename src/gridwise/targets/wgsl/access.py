@@ -183,6 +183,16 @@ class Access:
             out = infix("+", infix("*", out, extent), i)
         return out
 
+    def group_start(self, v: Value) -> Expr | None:
+        """Groups of a vectorised kernel before element 0: its start is a multiple of 16 bytes."""
+        if not self.variant.starts:
+            return None
+        assert isinstance(v.type, ArrayType)
+        unit = 1 if isinstance(self.memory[v], Words) else v.type.elem.size
+        return infix(
+            "/", atom(f"args.{self.members[v, 'ptr', 0].name}"), u32(self.kernel.coarsen * v.type.elem.size // unit)
+        )
+
     def extent(self, v: Value, axis: int) -> Expr:
         assert isinstance(v.type, ArrayType)
         return atom(f"{self.lengths[v][axis]}{'u' if is_wide(v.type.index) else 'i'}")

@@ -322,8 +322,13 @@ class Emitter(ControlFlow):
             self.body.line("storageBarrier();", op.loc)
         self.body.line("workgroupBarrier();", op.loc)
 
-    def group(self, v: Value) -> Expr:
-        """The number of the group that starts at index ``v``, a multiple of the group's length."""
+    def group(self, array: Value, v: Value) -> Expr:
+        """The number in the binding of the group of ``array`` that starts at ``v``, a multiple of its length."""
+        number = self.group_number(v)
+        start = self.access.group_start(array)
+        return number if start is None else infix("+", call("u32", number), start)
+
+    def group_number(self, v: Value) -> Expr:
         shift = self.kernel.coarsen.bit_length() - 1
         wide, op = is_wide(self.kernel.index), v.op
         by = op.operands[1].op if op is not None and op.code == "shl" else None
@@ -336,7 +341,7 @@ class Emitter(ControlFlow):
     def op_vload(self, op: Op) -> None:
         assert op.result is not None
         array = op.operands[0]
-        group = self.group(op.operands[1])
+        group = self.group(array, op.operands[1])
         self.body.let(op, Expr(self.access.memory[array].vload(group)))  # type: ignore[attr-defined]
 
     def op_lane(self, op: Op) -> None:
@@ -352,7 +357,7 @@ class Emitter(ControlFlow):
         array, index, vector = op.operands
         assert vector.op is not None
         values = [self.text(v) for v in vector.op.operands]
-        group = self.group(index)
+        group = self.group(array, index)
         self.body.settle([array])
         for text in self.access.memory[array].vstore(group, values):  # type: ignore[attr-defined]
             self.body.line(text, op.loc)
