@@ -13,6 +13,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+import types
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,12 +51,18 @@ def blocks(path: Path) -> list[Block]:
     return found
 
 
-def run(block: Block, path: Path, space: dict[str, object]) -> str:
+def as_source(found: list[Block], name: str) -> None:
+    """Make the document's Python, at its own lines, the source that a kernel is compiled from."""
+    lines: list[str] = []
+    for block in found:
+        if block.language == "python":
+            lines += ["\n"] * (block.line - 1 - len(lines)) + block.text.splitlines(keepends=True)
+    linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
+
+
+def run(block: Block, name: str, space: dict[str, object]) -> str:
     """Run one Python block; the report of the error that it must raise."""
-    name = path.name if block.raises else f"{path.name}:{block.line}"
-    text = "\n" * (block.line - 1) + block.text  # so that lines are the document's
-    linecache.cache[path.name] = linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    code = compile(text, name, "exec")
+    code = compile("\n" * (block.line - 1) + block.text, name, "exec")
     if not block.raises:
         exec(code, space)
         return ""
@@ -69,11 +76,14 @@ def run(block: Block, path: Path, space: dict[str, object]) -> str:
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_python_blocks(path, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    space: dict[str, object] = {"__name__": path.stem}
-    report = ""
-    for block in blocks(path):
+    module = types.ModuleType(f"document_{path.stem}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # where annotations of classes are looked up
+    space = vars(module)
+    report, found = "", blocks(path)
+    as_source(found, path.name)
+    for block in found:
         if block.language == "python":
-            report = run(block, path, space)
+            report = run(block, path.name, space)
         elif block.language == "text" and report:
             assert block.text.rstrip("\n") == report, f"{path}:{block.line}"
 

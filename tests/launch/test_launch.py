@@ -152,6 +152,14 @@ def test_generic(device, dtype):
     assert np.array_equal(out.numpy(), x + x.dtype.type(7))
 
 
+@pytest.mark.parametrize("dtype", ["int16", "float32", "float64"])
+def test_generic_on_numpy_arrays(dtype):
+    x = np.arange(10).astype(dtype)
+    out = np.zeros_like(x)
+    copy(x, out)
+    assert np.array_equal(out, x)
+
+
 def test_generic_scalars_must_fit(device):
     with pytest.raises(gw.LaunchValueError, match="'v' is 300, which does not fit u8"):
         add_scalar(device.zeros(4, "u1"), 300)

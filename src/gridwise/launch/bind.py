@@ -20,6 +20,7 @@ from gridwise.devices.memory import ArrayArg, Buffer
 from gridwise.frontend import ParamSpec
 from gridwise.frontend import types as ty
 from gridwise.ir.types import I32, I64, Scalar, extent_limit, from_dtype
+from gridwise.lang.options import OptionValue, none, some
 from gridwise.lang.slices import NAMES
 
 from .overlap import folds
@@ -103,7 +104,7 @@ class ArrayBinder:
     def _host(self, value: np.ndarray) -> Bound:
         spec = self.spec
         dtype, shape, flags = value.dtype, value.shape, value.flags
-        if dtype is not self.dtype and dtype != self.dtype:
+        if self.dtype is None or dtype != self.dtype:  # (a dtype compared with None means float64)
             elem = self._check_dtype(from_numpy(dtype), str(dtype) if dtype.isnative else f"byte-swapped {dtype.name}")
         else:
             assert self.elem is not None
@@ -241,12 +242,13 @@ def flatten(kernel: str, name: str, t: ty.Ty, value: Any) -> Iterator[bool | int
             part = value[field] if isinstance(value, np.void) else getattr(value, field)
             yield from flatten(kernel, f"{name}.{field}", ft, part)
     elif isinstance(t, ty.OptionTy):
-        missing = value is None or getattr(value, "present", True) is False
-        yield not missing
-        if missing:
-            yield from (False if leaf.ir.kind == "bool" else 0 for leaf in t.elem.leaves)
+        if not isinstance(value, OptionValue):
+            value = none(t.elem) if value is None else some(value)
+        yield value.is_some
+        if value.is_some:
+            yield from flatten(kernel, name, t.elem, value.held)
         else:
-            yield from flatten(kernel, name, t.elem, getattr(value, "value", value))
+            yield from (False if leaf.ir.kind == "bool" else 0 for leaf in t.elem.leaves)
     else:
         items, parts = _items(t)
         try:
