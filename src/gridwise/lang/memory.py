@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .structs import dtype_of
+from .plain import zeros
 
 
 @dataclass
@@ -74,14 +74,14 @@ def shared(shape: int | tuple[int, ...], elem: Any) -> Any:
     me = _member("shared()")
     with me.block.lock:
         if me.declared == len(me.block.arrays):
-            me.block.arrays.append(np.zeros(shape, dtype_of(elem)))
+            me.block.arrays.append(zeros(shape, elem))
     me.declared += 1
     return me.block.arrays[me.declared - 1]
 
 
 def local(shape: int | tuple[int, ...], elem: Any) -> Any:
     """A fixed array of this thread alone, zero at the start."""
-    return np.zeros(shape, dtype_of(elem))
+    return zeros(shape, elem)
 
 
 def barrier() -> None:

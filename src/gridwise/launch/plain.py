@@ -10,13 +10,14 @@ import itertools
 import threading
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from gridwise.frontend import types as ty
 from gridwise.ir.types import I64
 from gridwise.lang import memory, thread
+from gridwise.lang.plain import PlainArray
 from gridwise.lang.types import ScalarType, convert
 
 from .bind import ARRAYS
@@ -25,29 +26,6 @@ from .report import bad_type
 
 if TYPE_CHECKING:
     from .kernel import Kernel
-
-
-class PlainArray(np.ndarray[Any, Any]):
-    """A NumPy array as a kernel sees it."""
-
-    def __contains__(self, i: object) -> bool:
-        at = i if isinstance(i, tuple) else (i,)
-        return len(at) == self.ndim and all(0 <= int(k) < n for k, n in zip(at, self.shape, strict=True))
-
-    def __getitem__(self, i: Any) -> Any:
-        element = super().__getitem__(_index(i))
-        return element.view(np.record) if isinstance(element, np.void) else element
-
-    def __setitem__(self, i: Any, value: Any) -> None:
-        if self.dtype.names and not isinstance(value, np.void):
-            value = tuple(getattr(value, n) for n in self.dtype.names)
-        super().__setitem__(_index(i), value)
-
-
-def _index(i: Any) -> Any:
-    if isinstance(i, tuple):
-        return tuple(int(k) for k in i)
-    return int(i) if isinstance(i, np.integer) else i
 
 
 def _value(elem: Any, value: Any) -> Any:
@@ -144,7 +122,7 @@ def run(kernel: Kernel, args: tuple[Any, ...], named: dict[str, Any], grid: Any,
     inside = []
     for spec, value in zip(launcher.specs, values, strict=True):
         if spec.kind in ARRAYS:
-            view = value.view(PlainArray)
+            view = PlainArray.over(value, None if isinstance(spec.elem, TypeVar) else spec.elem)
             view.flags.writeable = spec.kind != "slice"
             inside.append(view)
         else:
