@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from .linear import Atom, Facts, Form, Ineq, infeasible, ring
-from .summaries import Access, Summary
+from .summaries import Access, Path, Summary
 from .terms import BLOCK, LAUNCH, Term
 
 
@@ -27,12 +27,27 @@ class Pair:
     where  "grid": any two threads of the launch; "block": two of one block, in a common interval;
            "blocks": two of different blocks.
     axes   how many index terms to compare.
+    also   what else holds for each in the interval in which they would meet.
     """
 
     a: Access
     b: Access
     where: str
     axes: int
+    also: tuple[Path, Path] = ((), ())
+
+    def conditions(self, summary: Summary, which: int) -> Path:
+        """Everything that holds of access ``which`` (1 or 2) if it takes part."""
+        access = self.a if which == 1 else self.b
+        return (*access.path, *self.also[which - 1], *summary.in_range(access), *summary.given)
+
+    def facts(self, summary: Summary, which: int) -> Facts:
+        """The same, for linear reasoning."""
+        access, also = (self.a, self.also[0]) if which == 1 else (self.b, self.also[1])
+        known = access.facts.get(also)
+        if known is None:
+            known = access.facts[also] = Facts((*access.path, *also, *summary.in_range(access)), summary.base)
+        return known
 
     def shared(self, t: Term) -> bool:
         """Is this value the same for both threads?"""
@@ -45,16 +60,9 @@ class Pair:
         return [t for t in inputs if t.data.kind in kinds]
 
 
-def facts_of(summary: Summary, access: Access) -> Facts:
-    """What holds when an access happens."""
-    if access.facts is None:
-        access.facts = Facts((*access.path, *summary.in_range(access)), summary.base)
-    return access.facts
-
-
 def cheap(summary: Summary, pair: Pair, rules: frozenset[str]) -> str | None:
     """The rule that shows that the two never meet, or None."""
-    fa, fb = facts_of(summary, pair.a), facts_of(summary, pair.b)
+    fa, fb = pair.facts(summary, 1), pair.facts(summary, 2)
     if fa.contradiction or fb.contradiction:
         return "unreachable"
     positions = pair.positions(summary)
@@ -158,7 +166,7 @@ def _order(pair: Pair, fa: Facts, fb: Facts, positions: list[Term]) -> bool:
     for f, g in zip(*forms, strict=True):
         a, b = _renamed(pair, f, 1), _renamed(pair, g, 2)
         ineqs += [_minus(a, b), _minus(b, a)]
-    mirrored = pair.a is pair.b
+    mirrored = pair.a is pair.b and pair.also[0] == pair.also[1]
     for p in positions:
         one, two = (p, 1), (p, 2)
         if not infeasible([*ineqs, ({one: 1, two: -1}, -1)]):

@@ -17,7 +17,7 @@ from gridwise.ir.types import ArrayType
 from gridwise.lang.errors import Loc, UnprovedError
 
 from .affine import Pair, cheap
-from .summaries import Access, Summary
+from .summaries import Access, Path, Summary
 from .uniformity import Uniformity, snippet
 
 LIMIT_MS = 2000  # for one query to the solver
@@ -67,15 +67,14 @@ def _pairs_of(accesses: list[Access], shared: bool, barriers: bool) -> Iterator[
             questions = ["grid"] if not barriers and not shared else [] if shared else ["blocks"]
             if a.kind == b.kind == "atomic":  # they only meet where an atomic of block scope meets another block
                 questions = [] if shared or not (a.block_scope or b.block_scope) else ["blocks"]
-            elif (barriers or shared) and not a.intervals.isdisjoint(b.intervals):
-                questions.append("block")
-            for where in questions:
-                if where != "block" and (a.copy or b.copy):
-                    continue
-                key = frozenset(((a.index[:axes], a.path), (b.index[:axes], b.path))), where
-                if key not in asked:
-                    asked.add(key)
-                    yield Pair(a, b, where, axes)
+            also: list[tuple[str, tuple[Path, Path]]] = [(q, ((), ())) for q in questions if not a.copy and not b.copy]
+            if (barriers or shared) and not a.kind == b.kind == "atomic":
+                also += [("block", (a.intervals[k], b.intervals[k])) for k in a.intervals if k in b.intervals]
+            for where, paths in also:
+                sides = (a.index[:axes], a.path + paths[0]), (b.index[:axes], b.path + paths[1])
+                if (frozenset(sides), where) not in asked:
+                    asked.add((frozenset(sides), where))
+                    yield Pair(a, b, where, axes, paths)
 
 
 def _common_axes(a: Access, b: Access) -> int | None:
@@ -116,10 +115,13 @@ def _hard(summary: Summary, pair: Pair, rules: frozenset[str], limit_ms: int) ->
     from .replay import find_race
     from .solver import meet
 
-    answer = meet(summary, pair, rules, limit_ms)
-    if answer.proved:
-        return answer.by
-    find_race(summary, pair, answer.model)  # raises RaceError if two threads really meet
+    for long in (False, True):
+        answer = meet(summary, pair, rules, limit_ms, long)
+        if answer.proved:
+            return answer.by
+        find_race(summary, pair, answer.model, long)  # raises RaceError if two threads really meet
+        if answer.final:
+            break
     raise unproved(summary, pair)
 
 

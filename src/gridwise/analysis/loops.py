@@ -200,25 +200,27 @@ class Loops(Executor):
         return [t.make("ge", BOOL, before, t.const(0, before.type)), t.make("le", BOOL, before, start)]
 
     # -- one iteration -----------------------------------------------------------------------------------
-    def iteration(self, op: Op, head: State, counter: Term,
-                  base: int) -> tuple[Path, State | None, Frame, State | None]:
+    def iteration(self, op: Op, head: State, counter: Term, base: int,
+                  again: Term | None = None) -> tuple[Path, State | None, Frame, State | None]:
         """Execute from a head: conditions to go on, the state that leaves there, the jumps, the state at the end."""
         frame = Frame()
         self.frames.append(frame)
         leaving: State | None
+        goes_on = () if again is None else (again,)
+        stops = () if again is None else (self.terms.negate(again),)
         if op.code == "for":
             conds = self.index(op, counter)
-            leaving = head.fork()
-            end = self.region(op.regions[0], head.fork(*conds))
+            leaving = head.fork(*stops)
+            end = self.region(op.regions[0], head.fork(*conds, *goes_on))
         else:
             before: State | None = self.region(op.regions[0], head)
             conds, end, leaving = (), None, None
             if before is not None:
                 cond = self.values[op.regions[0].ops[-1].operands[0]]
                 conds = (cond,)
-                leaving = before.fork(self.terms.negate(cond)) if cond is not self.terms.true else None
+                leaving = before.fork(self.terms.negate(cond), *stops) if cond is not self.terms.true else None
                 if cond is not self.terms.false:
-                    end = self.region(op.regions[1], before.fork(cond))
+                    end = self.region(op.regions[1], before.fork(cond, *goes_on))
         self.frames.pop()
         return conds, leaving, frame, end
 
@@ -259,10 +261,10 @@ class Loops(Executor):
         while True:
             with self.recording("dry"):
                 _, _, frame, end = self.iteration(op, State(dict(head.env), state.path + facts, around), counter, base)
-            backs = frozenset[int]().union(*(s.cur for s in [*([end] if end else []), *frame.continues]))
-            if backs <= around:
+            backs = {k for s in [*([end] if end else []), *frame.continues] for k in s.cur}
+            if backs <= around.keys():
                 break
-            around |= backs
+            around = dict.fromkeys((*around, *backs), ())  # what held in one iteration is nothing to the next
         _, leaving, frame, _ = self.iteration(op, State(dict(head.env), state.path + facts, around), counter, base)
         self.may_align = saved
         return self.after(op, [leaving] if leaving else [], frame, base, THREAD)
@@ -274,36 +276,39 @@ class Loops(Executor):
         exits = self.not_once(op, state)
         backs = [*([end] if end else []), *frame.continues]
         if leaving is not None and backs:
-            exits.append(replace(leaving, cur=frozenset().union(*(s.cur for s in backs))))
+            exits.append(replace(leaving, cur=dict.fromkeys((k for s in backs for k in s.cur), ())))
         return self.after(op, exits, frame, base, THREAD)
 
     def crosses(self, op: Op, state: State, head: State, facts: Path, counter: Term) -> bool:
         """Does every iteration cross a barrier?"""
         outside = -1
         with self.recording("dry"):
-            start = State(dict(head.env), state.path + facts, frozenset((outside,)))
+            start = State(dict(head.env), state.path + facts, {outside: ()})
             _, _, frame, end = self.iteration(op, start, counter, len(state.path))
         return not any(outside in s.cur for s in [*([end] if end else []), *frame.continues])
 
     def aligned(self, op: Op, state: State, head: State, facts: Path, counter: Term) -> State | None:
         """A loop in which every iteration crosses a barrier: this iteration, and the next."""
-        base, context = len(state.path), self.context
+        base, context, t = len(state.path), self.context, self.terms
+        # All threads of the block agree on whether there is a first iteration, and whether there is one more.
+        once, again = (t.fresh("havoc", BOOL, BLOCK, "the loop goes on") for _ in range(2))
         self.context = self.contexts = self.contexts + 1
-        _, _, frame, end = self.iteration(op, State(dict(head.env), state.path + facts, state.cur), counter, base)
-        leaving = self.not_once(op, state)
+        start = State(dict(head.env), (*state.path, *facts, once), state.cur)
+        _, _, frame, end = self.iteration(op, start, counter, base)
+        leaving = [s.fork(t.negate(once)) for s in self.not_once(op, state)]
         back = self.merge([*([end] if end else []), *frame.continues], base, BLOCK)
         if back is not None:
             self.context = self.contexts = self.contexts + 1
-            with self.recording("copy", back.cur):
-                following = self.terms.make("xadd", counter.type, counter, self.terms.const(1, counter.type))
-                _, last, _, _ = self.iteration(op, back.fork(), following, base)
+            with self.recording("copy", frozenset(back.cur)):
+                following = t.make("xadd", counter.type, counter, t.const(1, counter.type))
+                _, last, _, _ = self.iteration(op, back.fork(), following, base, again)
             leaving += [last] if last is not None else []
         self.context = context
         return self.after(op, leaving, frame, base, BLOCK)
 
     def not_once(self, op: Op, state: State) -> list[State]:
         """The state that leaves without an iteration, if that can be."""
-        with self.recording("copy", state.cur):
+        with self.recording("copy", frozenset(state.cur)):
             if op.code == "for":
                 start, stop, step = (self.values[v] for v in op.operands)
                 lo, hi = Facts((), self.out.base).range(step)
@@ -323,7 +328,7 @@ def summarise(kernel: Kernel, uniform: Uniformity | None = None) -> Summary:
     uniform = uniform if uniform is not None else uniformity(kernel)
     while True:
         run = Loops(kernel, uniform)
-        run.region(kernel.body, State({}, (), frozenset((0,))))
+        run.region(kernel.body, State({}, (), {0: ()}))
         reach = _reach(run.out)
         if reach <= kernel.reach:
             return run.out

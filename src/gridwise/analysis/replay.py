@@ -22,7 +22,7 @@ from .summaries import Summary
 from .terms import EVAL, integral
 
 MAX_STEPS = 60_000  # operations a thread
-MAX_TOTAL = 1_500_000  # operations of one search
+MAX_TOTAL = 3_000_000  # operations of one search
 MAX_THREADS = 1024
 
 
@@ -270,7 +270,9 @@ def _conflict(t: Touch, u: Touch, same_block: bool) -> bool:
     return t.index == u.index and all(f == g for f, g in zip(t.member, u.member, strict=False))
 
 
-def _race_among(kernel: Kernel, launch: Launch, threads: Iterator[Position], wanted: Value | None) -> Race | None:
+def _race_among(kernel: Kernel, launch: Launch, threads: Iterator[Position], wanted: Value | None,
+                steps: int) -> tuple[Race | None, int]:
+    """The first two threads that meet, and how many operations were run to know."""
     seen: dict[tuple[Value, tuple[int, ...]], list[tuple[Position, Touch]]] = {}
     total = 0
     for at in threads:
@@ -287,13 +289,13 @@ def _race_among(kernel: Kernel, launch: Launch, threads: Iterator[Position], wan
             for where, u in others:
                 if where != at and _conflict(u, t, where[0] == at[0]):
                     if u.kind == "read":  # tell of the write first
-                        return Race(t, u, at, where, launch)
-                    return Race(u, t, where, at, launch)
+                        return Race(t, u, at, where, launch), total
+                    return Race(u, t, where, at, launch), total
             if len(others) < 16:
                 others.append((at, t))
-        if total > MAX_TOTAL:
-            return None
-    return None
+        if total > steps:
+            break
+    return None, total
 
 
 def _launch_of(summary: Summary, model: Model) -> tuple[Launch, list[Position]]:
@@ -330,41 +332,51 @@ def _attempts(summary: Summary, model: Model | None) -> Iterator[tuple[Launch, I
     kernel = summary.kernel
     if model is not None:
         launch, two = _launch_of(summary, model)
-        _defaults(kernel, launch, 1)
+        _defaults(kernel, launch, (1,))
         yield launch, iter(two)
         if kernel.block[0] * kernel.block[1] * kernel.block[2] <= MAX_THREADS:
             yield launch, _everyone(kernel, list(dict.fromkeys(p[0] for p in two)))
     size = kernel.block[0] * kernel.block[1] * kernel.block[2]
     neighbours: list[tuple[int, int, int]] = [(0, 0, 0), (1, 0, 0)] + ([(0, 1, 0)] if kernel.domain > 1 else [])
-    tries = (2 * size, 1), (2 * size, 2), (2 * size, size), (2 * size, 2 * size), (64, 8), (1 << 20, 16)
-    for extent, number in tries:
+    wide = 1 << 20
+    tries: tuple[tuple[int, tuple[int, ...]], ...] = (
+        (2 * size, (1,)), (2 * size, (2,)), (2 * size, (size,)), (wide, (64, 8)), (wide, (8, 64)), (64, (8,)),
+        (2 * size, (2 * size,)), (wide, (16,)), (wide, (1 << 30,)))
+    for extent, numbers in tries:
         launch = Launch(grid=(2, 2 if kernel.domain > 1 else 1, 2 if kernel.domain > 2 else 1), dim=extent)
-        _defaults(kernel, launch, number)
+        _defaults(kernel, launch, numbers)
         yield launch, _everyone(kernel, neighbours)
 
 
-def _defaults(kernel: Kernel, launch: Launch, number: int) -> None:
+def _defaults(kernel: Kernel, launch: Launch, numbers: tuple[int, ...]) -> None:
+    """Values for the scalars that have none yet: ``numbers`` in turn."""
+    count = 0
     for p in kernel.params:
         t = p.type
         if isinstance(t, Scalar) and integral(t) and p.value not in launch.scalars:
+            number = numbers[count % len(numbers)]
             launch.scalars[p.value] = bool(number) if t == BOOL else min(number, t.max)
+            count += 1
 
 
-def search(summary: Summary, model: Model | None, wanted: Value | None) -> Race | None:
+def search(summary: Summary, model: Model | None, wanted: Value | None, steps: int = MAX_TOTAL) -> Race | None:
     """Two threads that really meet, if running a few finds them."""
     for launch, threads in _attempts(summary, model):
         try:
-            race = _race_among(summary.kernel, launch, threads, wanted)
+            race, used = _race_among(summary.kernel, launch, threads, wanted, steps)
         except _Impossible:
             continue
         if race is not None:
             return race
+        steps -= used
+        if steps <= 0:
+            break
     return None
 
 
-def find_race(summary: Summary, pair: Pair, model: Model | None) -> None:
-    """Raise RaceError if the suspected race shows in a run."""
-    race = search(summary, model, pair.a.array)
+def find_race(summary: Summary, pair: Pair, model: Model | None, long: bool) -> None:
+    """Raise RaceError if the suspected race shows in a run; a ``long`` search runs more threads."""
+    race = search(summary, model, pair.a.array, MAX_TOTAL if long else MAX_TOTAL // 20)
     if race is not None:
         raise RaceError(_message(summary, race), race.first.op.loc, _hint(summary, race))
 

@@ -18,13 +18,13 @@ from typing import Any
 from gridwise.ir.core import Value
 from gridwise.ir.types import BOOL
 
-from .affine import Pair, facts_of
+from .affine import Pair
 from .linear import Facts
 from .summaries import Summary
 from .terms import Term, integral
 from .z3_library import load
 
-FIRST_MS = 150  # a first try of each encoding, before the long one
+FIRST_MS = 250  # a first try of each encoding, before the long one
 SMALL = 4096  # counterexamples are looked for among numbers below this first
 
 _COMPARE = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
@@ -42,11 +42,12 @@ class Model:
 
 @dataclass
 class Answer:
-    """``proved`` with the encoding that did it, or a model if there is one."""
+    """``proved`` with the encoding that did it, or a model if there is one; ``final`` if more time changes nothing."""
 
     proved: bool
     by: str = ""
     model: Model | None = None
+    final: bool = False
 
 
 class _Encoder:
@@ -352,48 +353,49 @@ def _codes(terms: list[Term]) -> set[str]:
     return out
 
 
-def _plan(codes: set[str], rules: frozenset[str], limit_ms: int) -> list[tuple[str, int]]:
+def _plan(codes: set[str], rules: frozenset[str], limit_ms: int, long: bool) -> list[tuple[str, int]]:
     """Which encodings to try, in order, and for how long."""
     bits, products = bool(codes & _BITWISE), "product" in codes
-    lemma = [("lemma", FIRST_MS)] if products else []
-    first = [("bits", FIRST_MS), *lemma, ("integers", FIRST_MS)] if bits else [
-        *lemma, ("integers", FIRST_MS), ("bits", FIRST_MS)]
-    last = [("bits", limit_ms), ("integers", limit_ms)] if bits and not products else [
-        ("integers", limit_ms), ("bits", limit_ms)]
-    return [(name, ms) for name, ms in (*first, *last) if name in rules]
+    if long:
+        order = ["bits", "integers"] if bits and not products else ["integers", "bits"]
+        return [(name, limit_ms) for name in order if name in rules]
+    integers = ["lemma", "integers"] if products else ["integers"]
+    order = ["bits", *integers] if bits else [*integers, "bits"]
+    return [(name, min(FIRST_MS, limit_ms)) for name in order if name in rules]
 
 
 _one_at_a_time = threading.Lock()  # Z3's objects belong to one context, and kernels are compiled by several threads
 
 
-def meet(summary: Summary, pair: Pair, rules: frozenset[str], limit_ms: int) -> Answer:
-    """Look for two different threads that reach ``pair`` at one element."""
-    conditions = [((*access.path, *summary.in_range(access), *summary.given), which)
-                  for access, which in ((pair.a, 1), (pair.b, 2))]
+def meet(summary: Summary, pair: Pair, rules: frozenset[str], limit_ms: int, long: bool = False) -> Answer:
+    """Look for two different threads that reach ``pair`` at one element.
+
+    A first try gives each encoding a moment; a ``long`` one gives each ``limit_ms``.
+    """
+    conditions = [(pair.conditions(summary, which), which) for which in (1, 2)]
     terms = [*pair.a.index, *pair.b.index, *(c for cs, _ in conditions for c in cs)]
-    model: Model | None = None
-    settled: set[str] = set()
-    for name, ms in _plan(_codes(terms), rules, limit_ms):
-        if name in settled:
-            continue
+    out = Answer(False)
+    sat: set[str] = set()
+    for name, ms in _plan(_codes(terms), rules, limit_ms, long):
         with _one_at_a_time:  # every object of the query is gone when it is released
-            verdict, found, exact = _ask(summary, pair, conditions, name, ms, "lemma" in rules)
+            verdict, model, exact = _ask(summary, pair, conditions, name, ms, "lemma" in rules)
         if verdict == "unsat":
             return Answer(True, name)
         if verdict == "sat":
-            settled.add(name)
-            if model is None or exact:
-                model = found
-            if "integers" in settled and exact:
+            sat.add(name)
+            if out.model is None or exact:
+                out.model = model
+            if "integers" in sat and exact:
+                out.final = True  # both encodings agree, or the only one that matters
                 break
-    return Answer(False, "", model)
+    return out
 
 
 def _ask(summary: Summary, pair: Pair, conditions: list[tuple[tuple[Term, ...], int]], name: str, ms: int,
          lemmas: bool) -> tuple[str, Model | None, bool]:
     """One query in one encoding: the verdict, a model if there is one, and whether the encoding is exact."""
     z3 = load()
-    facts = facts_of(summary, pair.a), facts_of(summary, pair.b)
+    facts = pair.facts(summary, 1), pair.facts(summary, 2)
     encode = _Bits(z3, pair, facts) if name == "bits" else _Integers(z3, pair, facts, name == "lemma", lemmas)
     solver = z3.Solver()
     solver.set("timeout", ms)

@@ -25,6 +25,7 @@ from .terms import BLOCK, LAUNCH, THREAD, Term, Terms, integral
 from .uniformity import Uniformity
 
 Path = tuple[Term, ...]
+Intervals = dict[int, Path]  # the intervals that this may be in, and what else holds in each
 MAX_BLOCKS_YZ = 65535  # along y and z of a grid: CUDA's limit, and WebGPU's; the launch keeps it everywhere
 WIDE = Scalar("i128", "int", 128)  # of exact arithmetic: four factors of 32 bits, and room for sums
 
@@ -39,9 +40,9 @@ class Access:
     extent: tuple[Term, ...]
     path: Path
     kind: str  # read, write or atomic
-    intervals: frozenset[int]
+    intervals: Intervals
     copy: bool  # from the second execution of an aligned loop: like the first, but for its interval
-    facts: Facts | None = None  # of the path and of being in range, made when first needed
+    facts: dict[Path, Facts] = field(default_factory=dict)  # made when first needed, see affine.facts_of
 
     @property
     def loc(self) -> Loc | None:
@@ -109,7 +110,7 @@ class State:
 
     env: dict[Value, Term]
     path: Path
-    cur: frozenset[int]
+    cur: Intervals
 
     def fork(self, *conditions: Term) -> State:
         return State(dict(self.env), self.path + tuple(c for c in conditions if not (c.code == "const" and c.data)),
@@ -151,7 +152,8 @@ class Executor:
         self.bid: list[Term] = []
         self.gdim: list[Term] = []
         for a, size in enumerate(k.block):
-            blocks = max(1, min(limit // size // (1 if a else k.reach), MAX_BLOCKS_YZ if a else limit)) if a < k.domain else 1
+            most = min(limit // size, MAX_BLOCKS_YZ) if a else limit // size // k.reach
+            blocks = max(1, most) if a < k.domain else 1
             zero, one = t.const(0, index), t.const(1, index)
             self.tid.append(t.leaf("tid", index, THREAD, f"thread_{'xyz'[a]}", 0, size - 1, a) if size > 1 else zero)
             bid = t.leaf("bid", index, BLOCK, f"block_{'xyz'[a]}", 0, blocks - 1, a) if blocks > 1 else zero
@@ -237,7 +239,7 @@ class Executor:
                 loaded = self.terms.fresh("data", op.result.type, THREAD, self.names.get(array) or array.name)
             self.values[op.result] = loaded
         copy = self.mode == "copy"
-        if self.mode == "dry" or (copy and (a.space == "local" or state.cur.isdisjoint(self.live))):
+        if self.mode == "dry" or (copy and (a.space == "local" or state.cur.keys().isdisjoint(self.live))):
             return
         extent = (*(self.out.dim(array, n) for n in range(a.rank)), *(self.terms.const(c, a.index) for c in counts))
         kind = {"load": "read", "store": "write", "atomic": "atomic"}[op.code]
@@ -276,7 +278,7 @@ class Executor:
             return None
         elif code == "barrier":
             self.out.barriers = True
-            return replace(state, cur=frozenset((self.after_barrier(op),)))
+            return replace(state, cur={self.after_barrier(op): ()})
         elif code == "assume":
             return state.fork(self.exactly(op.operands[0]))
         elif op.result is not None and isinstance(op.result.type, Scalar):
@@ -346,7 +348,12 @@ class Executor:
                 env[var] = t.make("select", x.type, cond, x, y)
             else:
                 env[var] = t.fresh("data", x.type, THREAD, var.name)
-        return State(env, path, a.cur | b.cur)
+        came_a, came_b = (tuple(c for c in side if c not in common) for side in (first, second))
+        cur = {k: conditions + came_a for k, conditions in a.cur.items()}
+        for k, conditions in b.cur.items():
+            only = conditions + came_b
+            cur[k] = tuple(c for c in cur[k] if c in only) if k in cur else only
+        return State(env, path, cur)
 
     # -- modes -------------------------------------------------------------------------------------------
     @contextmanager
