@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 from typing import Any
 
-_LOCK = threading.RLock()  # LLVM's global context is not for two threads at once
+from gridwise.targets.llvm.lock import LLVM
+
 _LOADED: list[Any] = []  # trackers: a finalizer may still launch a kernel when its owner is gone
 
 
@@ -51,7 +51,7 @@ SIMPLE = ("sroa", "instruction_combine", "simplify_cfg", "loop_simplify", "loop_
 def optimised(text: str, simple: bool = False) -> Any:
     """Parse, verify and optimise; an ``llvmlite`` module. ``simple`` takes the short way, for code without loops."""
     llvm = _llvm()
-    with _LOCK:
+    with LLVM:
         module = llvm.parse_assembly(text)
         module.verify()
         options = llvm.create_pipeline_tuning_options(speed_level=3)
@@ -69,20 +69,20 @@ def optimised(text: str, simple: bool = False) -> Any:
 
 def to_object(text: str, simple: bool = False) -> bytes:
     """Compile: relocatable machine code for this processor."""
-    with _LOCK:
+    with LLVM:
         return bytes(target_machine().emit_object(optimised(text, simple)))
 
 
 def to_assembly(text: str, simple: bool = False) -> str:
     """The machine code as assembly text, for people."""
-    with _LOCK:
+    with LLVM:
         return str(target_machine().emit_assembly(optimised(text, simple)))
 
 
 def load_object(code: bytes, symbol: str) -> int:
     """Link object code into this process; the address of ``symbol``."""
     llvm = _llvm()
-    with _LOCK:
+    with LLVM:
         name = f"gridwise.{len(_LOADED)}"
         tracker = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol).link(
             _linker(), name)

@@ -42,27 +42,34 @@ class Effects(Subgroups):
             self._one(fn, place.pointer, t, [total], order)
             self.values[op.result] = Val(self.arith.const(0, t, self.lanes), None)
             return
-        slots = [self.spill(v, t, "operand") for v in values]
+        operands = [v.text if v.stride == 0 else self.spill(v, t, "operand") for v in values]
+        offsets = self.spill(Val(place.offsets, None), place.index, "offsets") if place.stride is None else ""
         unit = self.arith.memory(t)
-        pointers = ""
-        if place.stride is None:
-            pointers = self.fn.alloca(f"[{self.lanes} x ptr]", "targets", 64)
-            self.fn.do(f"store {self.pointers} {place.pointer}, ptr {pointers}, align 64")
-        old = self.fn.alloca(f"[{self.lanes} x {self.arith.scalar(t)}]", "old", 64)
-        with self.each_lane("atomic") as lane:
-            pointer = self._lane_pointer(place, pointers, unit, lane)
-            result = self._one(fn, pointer, t, [self.lane_of(s, t, lane) for s in slots], order)
-            if not ignored:
+        old = "" if ignored else self.fn.alloca(f"[{self.lanes} x {self.arith.scalar(t)}]", "old", 64)
+
+        def once(lane: str) -> None:
+            pointer = self._lane_pointer(place, offsets, unit, lane)
+            given = [o if v.stride == 0 else self.lane_of(o, t, lane) for o, v in zip(operands, values, strict=True)]
+            result = self._one(fn, pointer, t, given, order)
+            if old:
                 at = self.fn.value(f"getelementptr {unit}, ptr {old}, i64 {lane}", "at")
                 self.fn.do(f"store {unit} {result}, ptr {at}")
+
+        if alone and self.mask is None:
+            for lane in range(self.lanes):
+                once(str(lane))
+        else:
+            with self.each_lane("atomic") as lane_:
+                once(lane_)
         many = self.arith.type(t, self.lanes)
-        text = self.arith.const(0, t, self.lanes) if ignored else self.fn.value(f"load {many}, ptr {old}, align 64")
+        text = self.fn.value(f"load {many}, ptr {old}, align 64") if old else self.arith.const(0, t, self.lanes)
         self.values[op.result] = Val(text, None)
 
-    def _lane_pointer(self, place: Place, pointers: str, unit: str, lane: str) -> str:
+    def _lane_pointer(self, place: Place, offsets: str, unit: str, lane: str) -> str:
         if place.stride is None:
-            at = self.fn.value(f"getelementptr ptr, ptr {pointers}, i64 {lane}", "at")
-            return self.fn.value(f"load ptr, ptr {at}", "target")
+            offset = self.lane_of(offsets, place.index, lane)
+            ty = self.arith.scalar(place.index)
+            return self.fn.value(f"getelementptr {place.unit}, ptr {place.base}, {ty} {offset}", "target")
         if place.stride == 0:
             return place.pointer
         step = lane if place.stride == 1 else self.fn.value(f"mul i64 {lane}, {place.stride}")

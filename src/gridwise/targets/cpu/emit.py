@@ -25,6 +25,7 @@ from .capabilities import Machine
 from .effects import Effects
 from .guards import closure, find_guards
 from .lanes import Val
+from .lockstep import side_by_side
 from .memory import ArrayRef
 from .shapes import Shape, Shapes
 
@@ -295,7 +296,7 @@ class Rows:
 
 def emit(kernel: Kernel, machine: Machine, debug: bool = True) -> Emitted:
     """``kernel`` must have been through ``passes.pipeline.lower(kernel, "cpu")``."""
-    verify(kernel)
+    kernel = verify(side_by_side(kernel))
     frame = Frame(kernel, machine, debug)
     if not uses_blocks(kernel):
         return Rows(frame).emit()

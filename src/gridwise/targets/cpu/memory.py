@@ -26,12 +26,19 @@ class ArrayRef:
 
 @dataclass
 class Place:
-    """Where an access goes: ``pointer`` of lane 0 and the distance between lanes in elements, or many pointers."""
+    """Where an access goes: ``pointer`` of lane 0 and the distance between lanes in elements, or many pointers.
+
+    Many pointers are also ``base`` plus a vector of offsets, of type ``index``, counted in ``unit``.
+    """
 
     pointer: str
     stride: int | None
     elem: Scalar
     used: int  # operands of the operation that led here
+    base: str = ""
+    offsets: str = ""
+    index: Scalar = I64
+    unit: str = ""
 
 
 class Memory(Lanes):
@@ -86,7 +93,8 @@ class Memory(Lanes):
     def _pointer(self, unit: str, base: str, offset: Val, index: Scalar, elem: Scalar, used: int) -> Place:
         if offset.stride is None:
             ty = self.arith.type(index, self.lanes)
-            return Place(self.fn.value(f"getelementptr {unit}, ptr {base}, {ty} {offset.text}", "at"), None, elem, used)
+            many = self.fn.value(f"getelementptr {unit}, ptr {base}, {ty} {offset.text}", "at")
+            return Place(many, None, elem, used, base, offset.text, index, unit)
         wide = self.extend(offset, index)
         pointer = self.fn.value(f"getelementptr {unit}, ptr {base}, i64 {wide.text}", "at")
         return Place(pointer, offset.stride, elem, used)
