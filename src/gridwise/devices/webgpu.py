@@ -79,8 +79,7 @@ def _choose(name: str) -> tuple[str, Any]:
         chosen = of_kind[int(which) : int(which) + 1]
     else:
         word = which.lower()
-        text = lambda a: f"{a.info['device']} {a.info['vendor']} {a.info['description']}".lower()  # noqa: E731
-        chosen = [a for a in of_kind if word in text(a)][:1]
+        chosen = [a for a in of_kind if word in f"{a.info['device']} {a.info['vendor']} {a.info['description']}".lower()]
     if not chosen:
         present = ", ".join(f"{_kind(a)} ({a.info['device']})" for a in _adapters()) or "none"
         raise DeviceUnavailableError(
@@ -197,7 +196,7 @@ class WebGpuDevice(Device):
         self.queue.fill(buffer, offset, nbytes, byte)
 
     # -- code --------------------------------------------------------------------------------------------
-    def load(self, kernel: Kernel) -> Module:
+    def load(self, kernel: Kernel, code: bytes | None = None) -> Module:
         capabilities.check(kernel, self.caps)
         loaded = Loaded(self.handle, kernel, NAGA, self._numerics_for(kernel), self.queue)
         return Module(kernel, loaded, {"wgsl": loaded.text}, {})

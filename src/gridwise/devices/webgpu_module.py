@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -22,17 +23,19 @@ if TYPE_CHECKING:
     from .webgpu_queue import Queue
 
 ALIGNMENT = OFFSET_ALIGNMENT
+BOUND = 512  # launches remembered for each kernel
 
 
 @dataclass
 class Bound:
-    """A launch ready to be recorded."""
+    """A launch with these arrays and this grid, ready to be recorded; scalars are filled in each time."""
 
     program: Program
     group: Any  # of group 0, or None without arrays
-    values: list[Any]  # of the launch block, after its header
+    starts: tuple[int, ...]  # of the arrays
     dispatch: tuple[int, int, int]
     buffers: tuple[int, ...]  # ids of the buffers it touches
+    packed: bytes = b""  # the whole launch block, where nothing in it changes from launch to launch
 
 
 class Program:
@@ -110,6 +113,8 @@ class Loaded:
 
     def __post_init__(self) -> None:
         self.arrays = [n for n, p in enumerate(self.kernel.params) if p.is_array]
+        self.scalars = len(self.arrays) < len(self.kernel.params)
+        self.bound: dict[tuple[Any, ...], Bound] = {}
         plain = Variant(binding=tuple(range(len(self.arrays))))
         self.plain = plain
         self.strided = [_strided(self.kernel.params[n].type) for n in self.arrays]
@@ -134,12 +139,33 @@ class Loaded:
 
     def forget(self, buffer: int) -> None:
         """Drop the bind groups with a buffer that is going away."""
+        self.bound = {key: b for key, b in self.bound.items() if buffer not in b.buffers}
         for program in self.programs.values():
             for key in [k for k in program.groups if any(b == buffer for b, _, _ in k)]:
                 del program.groups[key]
 
     def bind(self, blocks: tuple[int, int, int], args: Sequence[Arg], shared_bytes: int, most: int) -> Bound:
-        """Decide the variant and place every argument. ``most``: bytes of one binding."""
+        """Decide the variant and place every array; remembered for the next launch with the same ones."""
+        key: list[Any] = [blocks, shared_bytes]
+        for n in self.arrays:
+            a = args[n]
+            assert isinstance(a, ArrayArg)
+            key += (id(a.buffer.handle), a.offset, a.shape, a.strides)
+        known = self.bound.get(tuple(key))
+        if known is None:
+            if len(self.bound) >= BOUND:
+                self.bound.clear()
+            known = self.bound[tuple(key)] = self._bind(blocks, args, shared_bytes, most)
+            if not self.scalars and not self.first.prints:
+                known.packed = self.block(known, [*blocks, 0], args)
+        return known
+
+    def block(self, bound: Bound, header: Sequence[int], args: Sequence[Arg]) -> bytes:
+        """The launch block."""
+        shader = bound.program.shader
+        return struct.pack(shader.layout.format, *header, *self._values(args, bound.starts, shader.units))
+
+    def _bind(self, blocks: tuple[int, int, int], args: Sequence[Arg], shared_bytes: int, most: int) -> Bound:
         arrays = [args[n] for n in self.arrays]
         lows, highs = [], []
         for n, a in enumerate(arrays):
@@ -179,19 +205,16 @@ class Loaded:
             if new:
                 for handle, _, _ in ranges:
                     self.queue.remember(handle, self)
-        values = self._values(args, starts, program.shader.units)
-        return Bound(program, group, values, _dispatch(blocks, folded), tuple(id(h) for h, _, _ in ranges))
+        return Bound(program, group, tuple(starts), _dispatch(blocks, folded), tuple(id(h) for h, _, _ in ranges))
 
     def _leaders(self, arrays: Sequence[Any]) -> tuple[int, ...]:
         """Which binding each array uses: its own, unless it shares its buffer with one that is written."""
-        first: dict[int, int] = {}
         by_buffer: dict[int, list[int]] = {}
         for n, a in enumerate(arrays):
             by_buffer.setdefault(id(a.buffer.handle), []).append(n)
         leaders = list(range(len(arrays)))
         for members in by_buffer.values():
             if len(members) > 1 and any(self.writable[n] for n in members):
-                first[members[0]] = members[0]
                 for n in members:
                     leaders[n] = members[0]
         return tuple(leaders)

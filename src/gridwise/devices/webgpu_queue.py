@@ -7,7 +7,6 @@ found by dynamic offsets. Fault buffers are looked at whenever the host waits.
 
 from __future__ import annotations
 
-import struct
 import threading
 import time
 from collections.abc import Sequence
@@ -44,6 +43,7 @@ class Queue:
         self.encoder: Any = None
         self.compute_pass: Any = None
         self.pipeline: Any = None  # set in the open pass
+        self.group: Any = None  # bind group 0 there
         self.touched: set[int] = set()  # buffers in the recorded, unsubmitted work
         self.keep: list[Any] = []  # alive until submitted
         self.recorded = 0
@@ -74,7 +74,7 @@ class Queue:
     def end_pass(self) -> None:
         if self.compute_pass is not None:
             self.compute_pass.end()
-            self.compute_pass = self.pipeline = None
+            self.compute_pass = self.pipeline = self.group = None
 
     def flush(self) -> None:
         """Submit what is recorded."""
@@ -132,12 +132,15 @@ class Queue:
                 self.flush()
             if program.shader.faults and len(self.pending) == FAULT_SLOTS:
                 self.collect()
-            header = [*blocks, 0]
-            if program.shader.prints:
-                header += [loaded.tag, self.serial & 0xFFFFFFFF]
-                self.serial += 1
-                self.printed = True
-            struct.pack_into(program.shader.layout.format, self.arguments, self.used, *header, *bound.values)
+            packed = bound.packed
+            if not packed:
+                header = [*blocks, 0]
+                if program.shader.prints:
+                    header += [loaded.tag, self.serial & 0xFFFFFFFF]
+                    self.serial += 1
+                    self.printed = True
+                packed = loaded.block(bound, header, args)
+            self.arguments[self.used : self.used + size] = packed
             offsets = [self.used]
             if program.shader.faults:
                 offsets.append(len(self.pending) * FAULT_BYTES)
@@ -148,9 +151,10 @@ class Queue:
             work = self.compute_pass
             if self.pipeline is not program:
                 work.set_pipeline(program.pipeline)
-                self.pipeline = program
-            if bound.group is not None:
+                self.pipeline, self.group = program, None
+            if bound.group is not self.group:
                 work.set_bind_group(0, bound.group)
+                self.group = bound.group
             work.set_bind_group(1, program.launch_group(), offsets)
             work.dispatch_workgroups(*bound.dispatch)
             self.touched.update(bound.buffers)
