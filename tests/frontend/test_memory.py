@@ -482,3 +482,19 @@ def integer_root(o: DisjointSlice[f32], n: i32):
 
 def test_math_takes_floats():
     refused(integer_root, gw.KernelTypeError, "write f32(n)")
+
+
+@gw.kernel(block=32)
+def augmented_once(cells: DisjointSlice[Cell], n: AtomicSlice[u32]):
+    i = thread.index_1d()
+    if i in cells:
+        with gw.unsafe("every thread draws another number"):
+            cells[atomic.add(n, 0, 1)].sum += 5
+            cells[atomic.add(n, 0, 1) % 4].count += 1
+
+
+def test_a_place_is_evaluated_once():
+    cells, n = np.zeros(1, Cell.dtype()), np.zeros(1, np.uint32)
+    with pytest.raises(gw.DeviceIndexError, match="index 1 is out of range"):
+        run(augmented_once, cells, n)
+    assert n[0] == 2 and cells["sum"][0] == 5

@@ -265,3 +265,64 @@ def test_deep_nesting_is_refused(tmp_path):
     kernel, _ = _kernel(tmp_path, "x = " + " + ".join(["n"] * 900) + "  # HERE")
     with pytest.raises(gw.KernelSyntaxError, match="nested too deeply"):
         compiled(kernel)
+
+
+# -- sizes ------------------------------------------------------------------------------------------
+
+
+def doubles_0(x: f32) -> f32:
+    return x + 1.0
+
+
+def doubles_1(x: f32) -> f32:
+    for f in (doubles_0,) * 40:
+        x = f(x)
+    return x
+
+
+def doubles_2(x: f32) -> f32:
+    for f in (doubles_1,) * 40:
+        x = f(x)
+    return x
+
+
+def too_many_calls(c: DisjointSlice[f32]):
+    x = f32(0)
+    for f in (doubles_2,) * 40:
+        x = f(x)
+    c[thread.index_1d()] = x
+
+
+def too_many_turns(c: DisjointSlice[i32]):
+    n = 0
+    for a in gw.static(range(300)):
+        for b in gw.static(range(300)):
+            n += a * b
+    c[thread.index_1d()] = n
+
+
+@pytest.mark.parametrize("fn", [too_many_calls, too_many_turns])
+def test_a_kernel_that_grows_without_end_is_refused(fn):
+    with pytest.raises(gw.KernelError, match="20000"):
+        compiled(fn)
+
+
+@gw.kernel
+def a_kernel(c: DisjointSlice[f32]):
+    c[thread.index_1d()] = 1.0
+
+
+def calls_a_kernel(c: DisjointSlice[f32]):
+    a_kernel(c)  # HERE
+
+
+def storage(c: DisjointSlice[f32], a: Slice[gw.f8e4m3]):
+    i = thread.index_1d()
+    c[i] = f32(a[i])
+    x = a[i] + a[i]  # HERE
+    c[i] = f32(x)
+
+
+def test_kernels_and_storage_types():
+    refused(calls_a_kernel, gw.KernelSyntaxError, "a kernel cannot call a kernel")
+    refused(storage, gw.KernelTypeError, "for storage", "f32(x)")

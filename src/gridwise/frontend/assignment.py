@@ -219,6 +219,14 @@ def augmented(f: Frame, node: ast.AugAssign) -> None:
         value = operators.binary(f, op, old, expressions.expr(f, node.value), node, target, node.value)
         _store(f, place, value, node, target)
         return
+    if isinstance(target, ast.Attribute):
+        base = expressions.expr(f, target.value)  # once: it may hold a call
+        if isinstance(base, ElementV):
+            place = attributes.member_place(f, base, target)
+            old = memory.read(f, place)
+            value = operators.binary(f, op, old, expressions.expr(f, node.value), node, target, node.value)
+            attributes.write(f, place, value, node, target)
+            return
     old = expressions.expr(f, _loaded(target))
     value = operators.binary(f, op, old, expressions.expr(f, node.value), node, target, node.value)
     assign(f, target, convert.settle(f, value, node), node)  # type: ignore[arg-type]

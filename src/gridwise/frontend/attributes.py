@@ -193,6 +193,23 @@ def _scalar(f: Frame, n: Num | Const, node: ast.Attribute) -> Val:
     _none(f, f"{t}, a number,", node, (), None)
 
 
+def member_place(f: Frame, base: ElementV, target: ast.Attribute) -> ElementV:
+    """The place of ``element.attr`` that is about to be written."""
+    memory.check_writable(f, base.array, target)
+    place = memory.member(base, target.attr)
+    if place is None:
+        fixed = isinstance(base.elem, FixedTy)
+        _none(f, str(base.elem), target, [] if fixed else [n for n, _ in memory.children(base.elem)])
+    return place
+
+
+def write(f: Frame, place: ElementV, value: Val, source: ast.AST, target: ast.AST) -> None:
+    """Store a value that becomes the place's type implicitly."""
+    new = convert.coerce(f, value, place.elem, source, f"{text(target)} holds")
+    f.at(target)
+    memory.write(f, place, new)
+
+
 def changing(f: Frame, local: Local, node: ast.AST) -> None:
     """A field of the struct that a name holds is about to change: refused if Python would change something else too."""
     if has_struct(local.type):
@@ -222,19 +239,7 @@ def assign(f: Frame, target: ast.Attribute, value: Val, source: ast.AST) -> None
     base = expressions.expr(f, target.value)
     f.at(target)
     if isinstance(base, ElementV):
-        memory.check_writable(f, base.array, target)
-        inner = memory.member(base, target.attr)
-        if inner is None:
-            _none(
-                f,
-                str(base.elem),
-                target,
-                [n for n, _ in memory.children(base.elem)] if not isinstance(base.elem, FixedTy) else [],
-            )
-        assert inner is not None
-        new = convert.coerce(f, value, inner.elem, source, f"{text(target)} holds")
-        f.at(target)
-        memory.write(f, inner, new)
+        write(f, member_place(f, base, target), value, source, target)
         return
     if isinstance(base, StructV):
         ft = base.type.field(target.attr)

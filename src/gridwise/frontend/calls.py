@@ -23,6 +23,7 @@ from .types import F32, I32, ScalarTy, StaticTy, Ty
 from .values import Const, FuncV, MethodV, Num, Static, StructV, Val
 
 RETURN = "<result>"
+MOST_COPIES = 20_000  # of inlined bodies and unrolled turns: beyond it a kernel is a mistake, and compiles for minutes
 _NODES: dict[int, tuple[ast.AST, list[ast.stmt], set[int], int]] = {}
 
 
@@ -162,6 +163,14 @@ def inline(
         )
     if len(f.ctx.inlining) > 64:
         f.fail(KernelSyntaxError, node, "calls are nested more than 64 deep")
+    f.ctx.copies += 1
+    if f.ctx.copies > MOST_COPIES:
+        f.fail(
+            KernelSyntaxError,
+            node,
+            f"the kernel is too large: more than {MOST_COPIES} calls are inlined",
+            "loop with for k in range(...) instead of over a tuple, or call less",
+        )
     if _is_generator(callee):
         f.fail(
             KernelSyntaxError,

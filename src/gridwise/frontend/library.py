@@ -139,6 +139,13 @@ def foreign(obj: Any) -> Handler | None:
 def unknown(f: Frame, obj: Any, node: ast.Call) -> NoReturn:
     """The error for calling something that cannot run on a device."""
     name = getattr(obj, "__name__", None) or text(node.func)
+    if type(obj).__name__ == "Kernel" and hasattr(obj, "fn"):
+        f.fail(
+            KernelSyntaxError,
+            node,
+            f"a kernel cannot call a kernel, and {name} is one",
+            "move the work into a plain function that both call",
+        )
     if obj is None or isinstance(obj, str | list | dict | set | np.ndarray):
         f.fail(KernelTypeError, node.func, f"{convert.name_of(Static(obj))} cannot be called")
     hint = REFUSED.get(name) or "write it in Python with the types of the language, or do it on the host"
@@ -209,7 +216,7 @@ def _shared_type(
         return None
     t = expressions.unify(f, [n for n, _ in group], node)
     assert isinstance(t, ScalarTy)
-    t = convert.base(t)
+    t = operators.computable(f, convert.base(t))
     weak = all(isinstance(n, Const) and n.weak for n, _ in group)
     if op.types == "float" and not t.ir.is_float:
         if weak and t != BOOL:

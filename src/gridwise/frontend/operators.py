@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from gridwise.ir.types import STORAGE_ONLY
 from gridwise.lang.errors import KernelTypeError, KernelValueError
 from gridwise.lang.types import convert as lang_convert
 
@@ -60,6 +61,10 @@ def binary(f: Frame, op: str, a: Val, b: Val, node: ast.AST, left: ast.AST, righ
         return _vector(f, op, a, b, node, left, right)
     if isinstance(a, TupleV) and isinstance(b, TupleV):
         return _tuples(f, op, a, b, node, left, right)
+    if op == "mul" and isinstance(a, TupleV) and isinstance(b, Const) and type(b.value) is int:
+        if len(a.items) * b.value > 4096:
+            f.fail(KernelValueError, node, "a tuple of more than 4096 items", "use gw.local((n,), f32)")
+        return TupleV(a.items * b.value)
     if isinstance(a, Static) and isinstance(b, Static) and op in ("eq", "ne"):
         return Const((a.obj == b.obj) == (op == "eq"))
     what = f"a number on each side of {SYMBOL[op]}"
@@ -129,8 +134,15 @@ def common(f: Frame, x: Num | Const, y: Num | Const, op: str, left: ast.AST, rig
     raise AssertionError
 
 
+def computable(f: Frame, t: ScalarTy) -> ScalarTy:
+    """``t``, unless it is one of the types that only lie in memory."""
+    if t.ir in STORAGE_ONLY:
+        raise KernelTypeError(f"{t} is for storage: it has no arithmetic", f.b.loc, "convert it first: f32(x)")
+    return t
+
+
 def _stripped(f: Frame, n: Num) -> Num:
-    t = convert.base(n.type)
+    t = computable(f, convert.base(n.type))
     return n if t == n.type else Num(t, n.ir, n.const)
 
 

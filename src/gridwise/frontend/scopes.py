@@ -76,6 +76,7 @@ class Context:
     open: list[Region] = field(default_factory=list)
     inlining: list[Any] = field(default_factory=list)
     scope_count: int = 0
+    copies: int = 0  # of inlined bodies and unrolled turns
     longest_run: int = 1
     loop_depth: int = 0
     arrays: dict[str, int] = field(default_factory=dict)

@@ -239,6 +239,14 @@ def _for_each(f: Frame, node: ast.For, items: tuple[Val, ...]) -> None:
         for item in items:
             if f.flow is None:
                 break
+            f.ctx.copies += 1
+            if f.ctx.copies > calls.MOST_COPIES:
+                f.fail(
+                    KernelValueError,
+                    node.iter,
+                    f"more than {calls.MOST_COPIES} copies of loop bodies",
+                    "loop over range(...)",
+                )
             inner = None
             if jumps:
                 loop.ids = (breaks, f.ctx.new_scope())
