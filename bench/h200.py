@@ -24,8 +24,10 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import timeit
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +46,7 @@ ROWS: list[tuple[str, str, str]] = []  # what, figure, note
 RECORD: dict[str, Any] = {}
 SIZE = {"bandwidth": 28, "keys": 20, "checked": 20, "launches": 20_000, "turns": 200}
 SMALL = {"bandwidth": 12, "keys": 6, "checked": 10, "launches": 20, "turns": 2}
+PYCACHE = os.path.join(tempfile.gettempdir(), "gridwise-bench-pycache")
 POISON = np.float32(-1234.5)
 
 
@@ -63,18 +66,19 @@ def example(name: str) -> ModuleType:
     return module
 
 
-def seconds(device: gw.Device, work: Callable[[], None], repeats: int = 30, warm: int = 5) -> float:
-    """Median seconds of ``work`` on the device's default stream, by events."""
+def seconds(device: gw.Device, work: Callable[[], None], repeats: int = 30, warm: int = 5, batch: int = 1) -> float:
+    """Median seconds of ``work`` on the device's default stream, by events around ``batch`` of it."""
     stream = device.default_stream
     for _ in range(warm):
         work()
     pairs = []
     for _ in range(repeats):
         start = stream.record()
-        work()
+        for _ in range(batch):
+            work()
         pairs.append((start, stream.record()))
     stream.synchronize()
-    return statistics.median(end.elapsed_since(start) for start, end in pairs)
+    return statistics.median(end.elapsed_since(start) for start, end in pairs) / batch
 
 
 # ---- right results ---------------------------------------------------------------------------------------------
@@ -223,8 +227,10 @@ def bandwidth(device: gw.Device, label: str) -> tuple[float, float]:
     adding = lambda: prepared(da, db, dc)  # noqa: E731
     copies, adds = [], []
     for _ in range(3):  # interleaved, so that a drifting clock touches both
-        copies.append(seconds(device, copying))
-        adds.append(seconds(device, adding))
+        # Through WebGPU an event costs a submission, so several launches go between two.
+        batch, repeats = (1, 30) if device.kind == "cuda" else (20, 5)
+        copies.append(seconds(device, copying, repeats, batch=batch))
+        adds.append(seconds(device, adding, repeats, batch=batch))
     copy_rate = 2 * size / statistics.median(copies) / 1e9
     add_rate = 3 * size / statistics.median(adds) / 1e9
     dc.fill(POISON)
@@ -289,20 +295,72 @@ print(*(1e3 * (y - x) for x, y in ((t0, t1), (t2, t3), (t4, t5), (t5, t6))))
 """
 
 
+# The same way, step by step, to see where the time goes.
+STEPS = """
+import time
+marks = []
+def mark(name): marks.append((name, time.perf_counter()))
+mark("")
+import numpy as np, sys; mark("numpy")
+import gridwise as gw; mark("gridwise")
+sys.path.insert(0, "examples")
+from vecadd import vecadd
+mark("")
+import cuda.bindings.driver; mark("cuda.bindings")
+from gridwise.devices.cuda_driver import call
+call("cuDeviceGetCount"); mark("cuInit")
+from gridwise.devices.cuda_driver import Context
+Context(0); mark("context")
+d = gw.device("cuda"); mark("rest of opening")
+n = 1000
+da, db, dc = d.array(np.ones(n, np.float32)), d.array(np.ones(n, np.float32)), d.zeros(n, gw.f32)
+d.synchronize(); mark("arrays")
+import gridwise.launch.launcher; mark("import launcher, frontend")
+import gridwise.passes.pipeline; mark("import passes")
+import gridwise.targets.ptx.emit; mark("import emitter")
+from gridwise.targets.ptx.compile import compile, start
+start(); mark("start LLVM")
+launcher = vecadd.launcher
+bounds = launcher.bind((da, db, dc)); mark("bind")
+from gridwise.ir.types import I32
+compiled = launcher.frontend((256, 1, 1), I32, d.caps, bounds); mark("frontend")
+kernel = gridwise.passes.pipeline.analyse(compiled.kernel); mark("analyse")
+lowered = gridwise.passes.pipeline.lower(kernel, "ptx"); mark("lower")
+emitted = gridwise.targets.ptx.emit.emit(lowered, d.capability); mark("emit")
+_, ptx = compile(emitted.llvm, d.capability, d.driver_version); mark("LLVM to PTX")
+from gridwise.devices.cuda_module import CudaModule
+module = CudaModule(d, lowered, emitted, ptx, 0); mark("driver: PTX to code")
+info = module.info(); mark("registers, occupancy")
+print("|".join(f"{name} {1e3 * (t - before):.1f}" for (_, before), (name, t) in zip(marks, marks[1:]) if name))
+"""
+
+
 def environment(**extra: str) -> dict[str, str]:
+    """For a process of its own: this package, and byte code kept as an installed package has it."""
     path = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH", "")])])
-    return {**os.environ, "PYTHONPATH": path, **extra}
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": path, "PYTHONPYCACHEPREFIX": PYCACHE, **extra}
 
 
 def section_latency(cuda: gw.Device) -> None:
     runs = []
-    for _ in range(5):  # a process each; the driver's own cache of compiled PTX is off
-        done = subprocess.run(
-            [sys.executable, "-c", FIRST_CALL], capture_output=True, text=True, timeout=300, cwd=ROOT,
-            env=environment(CUDA_CACHE_DISABLE="1"),
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr[-2000:]
-        runs.append([float(x) for x in done.stdout.split()])
+    for n in range(6):  # a process each; the driver's own cache of compiled PTX is off, and ours is empty
+        with tempfile.TemporaryDirectory() as empty:
+            env = environment(CUDA_CACHE_DISABLE="1", GRIDWISE_CACHE_DIR=empty)
+            done = subprocess.run(
+                [sys.executable, "-c", FIRST_CALL], capture_output=True, text=True, timeout=300, cwd=ROOT, env=env
+            )
+            assert done.returncode == 0, done.stderr[-2000:]
+        if n:  # the first writes the byte code
+            runs.append([float(x) for x in done.stdout.split()])
+    steps = subprocess.run(
+        [sys.executable, "-c", STEPS], capture_output=True, text=True, timeout=300, cwd=ROOT,
+        env=environment(CUDA_CACHE_DISABLE="1"),
+    )  # fmt: skip
+    assert steps.returncode == 0, steps.stderr[-2000:]
+    for step in steps.stdout.strip().split("|"):
+        print(f"      {step} ms")
+    RECORD["steps to the first call, ms"] = steps.stdout.strip().split("|")
     importing, opening, first, second = (statistics.median(column) for column in zip(*runs, strict=True))
     row("first call of vecadd", f"{first:.0f} ms", "frontend to machine code, new process each time", ms=first)
     row("second call", f"{second * 1e3:.0f} us", "with its wait", ms=second)
@@ -345,13 +403,16 @@ done:
 
 def section_launch(cuda: Any) -> None:
     """Host microseconds a launch, 1,024-element vecadd, back to back, beside the driver's own call."""
-    from gridwise.devices.cuda_driver import call, function_address
+    from gridwise.devices.cuda_driver import driver, function_address
 
     vecadd = example("vecadd").vecadd
     n, count = 1024, SIZE["launches"]
     a, b, c = (cuda.array(np.random.rand(n).astype(np.float32)) for _ in range(3))
     prepared = vecadd.prepare(cuda, grid=4)
-    prepared(a, b, c)
+    for call_it in (prepared, vecadd):
+        for _ in range(20):
+            call_it(a, b, c)
+        call_it.settle()  # its machine code is in place
     cuda.synchronize()
     handle = modules_of(vecadd, cuda)[0].handle
     stream = cuda.default_stream
@@ -363,21 +424,20 @@ def section_launch(cuda: Any) -> None:
         loop(count, entry, handle.function_address, 1, 256, stream.address, params)
         return (time.perf_counter() - start) / count
 
-    def python(work: Callable[[], Any]) -> float:
-        start = time.perf_counter()
-        for _ in range(count):
-            work()
-        return (time.perf_counter() - start) / count
+    def python(statement: str, **names: Any) -> float:
+        """As ``timeit`` has it: the statement in a loop, and nothing else."""
+        return timeit.Timer(statement, globals=names).timeit(count) / count
 
-    binding = lambda: call("cuLaunchKernel", handle.function, 1, 1, 1, 256, 1, 1, 0, stream.handle, params, 0)  # noqa: E731
+    grid = (handle.function, 1, 1, 1, 256, 1, 1, 0, stream.handle, params, 0)
+    arrays = {"a": a, "b": b, "c": c}
     ways: dict[str, Callable[[], float]] = {
         "compiled loop": bare,
-        "cuda.bindings": lambda: python(binding),
-        "prepared": lambda: python(lambda: prepared(a, b, c)),
-        "not prepared": lambda: python(lambda: vecadd(a, b, c)),
+        "cuda.bindings": lambda: python("f(*args)", f=driver().cuLaunchKernel, args=grid),
+        "prepared": lambda: python("f(a, b, c)", f=prepared, **arrays),
+        "not prepared": lambda: python("f(a, b, c)", f=vecadd, **arrays),
     }
     times: dict[str, list[float]] = {w: [] for w in ways}
-    for _ in range(5):
+    for _ in range(9):
         for name, way in ways.items():
             times[name].append(way())
             cuda.synchronize()

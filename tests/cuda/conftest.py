@@ -1,4 +1,8 @@
-"""The CUDA device under test: the GPU where the environment expects one, else the simulated driver."""
+"""The CUDA device under test: the GPU where there is one, else the simulated driver.
+
+A simulated and a real driver cannot share a process: what the garbage collector frees would reach the wrong one.
+On a machine with a GPU the tests of the simulated driver therefore run in a process of their own.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,18 @@ from typing import Any
 import pytest
 from cuda_simulator import simulated
 
-REAL = any(name.split(":")[0] == "cuda" for name in os.environ.get("GRIDWISE_EXPECT", "").split(","))
+from gridwise.devices import cuda as devices
+
+REAL = bool(devices.find()) and not os.environ.get("GRIDWISE_SIMULATE_CUDA")
+collect_ignore = ["test_cuda_device.py", "test_cuda_native.py"] if REAL else ["test_cuda_simulated.py"]
 
 
 @pytest.fixture(scope="module")
 def cuda() -> Iterator[Any]:
     """``cuda:0``; on the simulated driver its kernels run on this CPU."""
-    from gridwise.devices import cuda as devices
-    from gridwise.devices import registry
-
     if REAL:
+        from gridwise.devices import registry
+
         yield registry.device("cuda")
         return
     with simulated():

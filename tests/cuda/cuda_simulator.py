@@ -404,10 +404,12 @@ def simulated(capacity: int = 1 << 30) -> Iterator[Simulator]:
 
     One per process: what is collected late frees memory of the driver that it came from.
     """
-    from gridwise.devices import cuda_driver, cuda_module
+    from gridwise.devices import cuda_driver, cuda_module, registry
     from gridwise.targets.ptx import compile as ptx_compile
     from gridwise.targets.ptx import emit as ptx_emit
 
+    if any(d.kind == "cuda" and d.description[:9] != "Simulated" for d in registry._devices.values()):
+        raise RuntimeError("a real CUDA device is open in this process: it cannot be simulated too")
     simulator = _simulator()
     gc.collect()
     simulator.capacity = capacity + sum(map(len, list(simulator.memory.values())))

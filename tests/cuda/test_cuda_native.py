@@ -78,8 +78,9 @@ def fresh(kernel: Any) -> Any:
 
 def warm(kernel: Any, driver: Simulator, *args: Any) -> None:
     """Call until the launch is in machine code."""
-    for _ in range(3):
+    for _ in range(17):
         kernel(*args)
+    kernel.settle()
     before = driver.native
     kernel(*args)
     assert driver.native == before + 1, "the launch still goes through Python"

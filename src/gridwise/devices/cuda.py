@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import itertools
 import os
+import pickle
 import re
 import struct
 import weakref
@@ -21,8 +22,9 @@ import numpy as np
 from gridwise.ir.core import Kernel
 from gridwise.lang.errors import DeviceError, DeviceUnavailableError
 from gridwise.targets.ptx import capabilities
+from gridwise.targets.ptx.compile import start as start_compiler
 
-from . import order
+from . import order, warm
 from .base import Arg, Device, Limits, Module, Stream
 from .cuda_driver import (
     Context,
@@ -210,18 +212,25 @@ class CudaDevice(Device):
             call("cuMemsetD8Async", buffer.address + offset, byte, nbytes, stream.handle)
 
     # -- code --------------------------------------------------------------------------------------------
-    def load(self, kernel: Kernel) -> Module:
-        from gridwise.targets.ptx.compile import compile
-        from gridwise.targets.ptx.emit import emit
+    def code_key(self) -> str:
+        return f"{self.capability} {self.driver_version}"
 
+    def load(self, kernel: Kernel, code: bytes | None = None) -> Module:
         self.enter()
-        emitted = emit(kernel, self.capability)
-        llvm, ptx = compile(emitted.llvm, self.capability, self.driver_version)
+        if code is None:
+            from gridwise.targets.ptx.compile import compile
+            from gridwise.targets.ptx.emit import emit
+
+            emitted = emit(kernel, self.capability)
+            llvm, ptx = compile(emitted.llvm, self.capability, self.driver_version)
+            code = pickle.dumps((emitted, llvm, ptx))
+        else:
+            emitted, llvm, ptx = pickle.loads(code)
         tag = len(self._kernels)
         self._kernels.append(kernel)
         handle = CudaModule(self, kernel, emitted, ptx, tag)
         stages = {"llvm": emitted.llvm, "llvm-optimised": llvm, "ptx": ptx, "sass": handle.sass}
-        return Module(kernel, handle, stages, handle.info())
+        return Module(kernel, handle, stages, handle.info(), code)
 
     def kernel_of(self, tag: int) -> Kernel:
         """The kernel whose module has this tag."""
@@ -296,6 +305,7 @@ def open(name: str) -> CudaDevice:
     match = re.fullmatch(r"cuda(?::(\d+))?", name)
     if match is None:
         raise DeviceUnavailableError(f"{name!r} is not a CUDA device\n  help: write 'cuda' or 'cuda:0'")
+    warm.start("gridwise.targets.ptx.emit", then=start_compiler)
     ordinal = int(match[1] or 0)
     count = int(call("cuDeviceGetCount"))
     if ordinal >= count:

@@ -202,6 +202,8 @@ class Kernel(Replaceable):
 class Prepared(Replaceable):
     """A kernel on a device with its grid and block: call it with arrays of that device to queue a launch."""
 
+    AFTER = 2  # who prepares a kernel means to launch it often
+
     def __init__(self, kernel: Kernel, device: Device, grid: XYZ | None, block: XYZ, args: tuple[Any, ...] | None):
         self.kernel, self.device, self.grid, self.block = kernel, device, grid, block
         kernel.launcher.prepare(device, grid, block, args)

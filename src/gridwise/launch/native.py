@@ -248,7 +248,7 @@ class _Writer:
         c = self.c
         for there in self.shape.names:
             space, name = self._next(), self._next()
-            now = c.value(f"call ptr {_api('PyDict_GetItem')}(ptr {space}, ptr {name})")
+            now = c.value(f"call ptr {_api('PyDict_GetItemWithError')}(ptr {space}, ptr {name})")
             c.same("ptr", now, self._next() if there else "null")
         for _ in range(self.shape.cells):
             cell = self._next()

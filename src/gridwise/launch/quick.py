@@ -73,6 +73,8 @@ def _captured(dependencies: Dependencies) -> tuple[tuple[bool, ...], list[Any]] 
             continue  # members cannot be rebound
         if not isinstance(obj, types.ModuleType):
             return None
+        if obj.__name__.startswith("gridwise."):
+            continue  # the language itself
         spaces.append((obj.__dict__, name, value))
     for space, name, value in spaces:
         there = name in space

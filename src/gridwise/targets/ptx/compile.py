@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import threading
 from typing import Any
+
+from gridwise.targets.llvm.lock import LLVM
 
 from .capabilities import architecture
 
 TRIPLE = "nvptx64-nvidia-cuda"
-_LOCK = threading.Lock()  # LLVM's global context is not safe for two compilations at once
 
 
 @functools.cache
@@ -27,6 +27,11 @@ def _machine(capability: tuple[int, int], driver: int) -> Any:
     arch, version = architecture(capability, driver, llvm.llvm_version_info[0])
     target = llvm.Target.from_triple(TRIPLE)
     return target.create_target_machine(cpu=f"sm_{arch}", features=f"+ptx{version}", opt=3)
+
+
+def start() -> None:
+    """Load LLVM and run it once, on nothing: its own start then does not come on top of the first kernel."""
+    compile("define ptx_kernel void @nothing() { ret void }\n")
 
 
 def optimise(text: str, capability: tuple[int, int] = (9, 0), driver: int = 13000) -> Any:
@@ -51,6 +56,6 @@ def compile(text: str, capability: tuple[int, int] = (9, 0), driver: int = 13000
 
     Raises RuntimeError if the IR is not valid: that is a bug of the emitter, never of a kernel's author.
     """
-    with _LOCK:
+    with LLVM:
         module = optimise(text, capability, driver)
         return str(module), str(_machine(capability, driver).emit_assembly(module))
