@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .devices.array import Array as DeviceArray
 from .devices.base import Device, Event, Stream
+from .devices.foreign import from_dlpack
 from .devices.registry import default_device, device, devices
 from .lang import atomic, math, subgroup, target, thread
 from .lang.errors import (
@@ -116,6 +117,7 @@ __all__ = [
     "f16",
     "f32",
     "f64",
+    "from_dlpack",
     "i8",
     "i16",
     "i32",

@@ -11,7 +11,7 @@ import numpy as np
 from gridwise.ir.types import I32, Scalar, Struct, extent_limit
 from gridwise.lang.errors import DeviceError
 
-from . import order
+from . import foreign, order
 from .elements import Element, element
 from .memory import ArrayArg, Buffer
 
@@ -194,6 +194,32 @@ class Array:
             raise ValueError("an array on a device cannot be viewed by NumPy without a copy; use .numpy()")
         out = self.numpy()
         return out if dtype is None else out.astype(dtype, copy=False)
+
+    # -- other libraries ---------------------------------------------------------------------------------------
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return foreign.kind_of(self)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule of this memory, for ``numpy.from_dlpack``, ``torch.from_dlpack`` and the like; no copy.
+
+        Raises BufferError for arrays on WebGPU and the reference device, and for a copy or another device.
+        """
+        if copy or (dl_device is not None and tuple(dl_device) != foreign.kind_of(self)):
+            raise BufferError("a copy, or an array on another device, is asked for: use .copy() or .numpy()")
+        return foreign.offer(self, stream, max_version)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self.device.kind != "cuda":
+            raise AttributeError("only arrays of CUDA devices have __cuda_array_interface__")
+        return foreign.interface(self)
 
     # -- views -----------------------------------------------------------------------------------------------
     def _view(
@@ -384,8 +410,7 @@ class Array:
         """Give the memory back after the work queued on it; every view of it becomes unusable. Idempotent."""
         if not self.buffer.freed:
             order.idle(self.buffer, self.device.default_stream)
-            self.device.free(self.buffer)
-            self.buffer.freed = True
+            self.buffer.release(self.device)
 
 
 def make(device: Device, shape: Any, dtype: Any) -> Array:

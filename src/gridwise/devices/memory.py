@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .base import Stream
+    from .base import Device, Stream
 
 
 class Buffer:
@@ -22,6 +22,11 @@ class Buffer:
         self.freed = False
         self.writer: Stream | None = None  # the stream of the last write, and of the reads since: see order.py
         self.readers: tuple[Stream, ...] = ()
+
+    def release(self, device: Device) -> None:
+        """Give the memory back to its device; work queued on the default stream still has it."""
+        device.free(self)
+        self.freed = True
 
 
 @dataclass

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from gridwise.devices import foreign
 from gridwise.devices.array import ALIGNMENT, Array, Trait, contiguous_strides, describe
 from gridwise.devices.elements import Element, from_numpy, same_layout
 from gridwise.devices.memory import ArrayArg, Buffer
@@ -78,6 +79,8 @@ class ArrayBinder:
             return Bound(trait, (value.arg,), value, value.low, value.high)
         if type(value) is not np.ndarray:
             value = self._as_array(value)
+            if type(value) is Array:
+                return self(value)
         # The common case in few steps: the very dtype and rank, contiguous, aligned, not huge.
         shape = value.shape
         if value.dtype is self.dtype and len(shape) == self.rank and value.flags.num & self.flags == self.flags:
@@ -91,10 +94,17 @@ class ArrayBinder:
                 return Bound(trait, (arg,), value, address, address + nbytes)
         return self._host(value)
 
-    def _as_array(self, value: Any) -> np.ndarray:
+    def _as_array(self, value: Any) -> np.ndarray | Array:
+        """What is neither a NumPy array nor ours: another library's array, in place."""
         if isinstance(value, np.ndarray):
             return value.view(np.ndarray)
         name = self.spec.name
+        if foreign.is_foreign(value):
+            try:
+                return foreign.adopt(value)
+            except (BufferError, TypeError, RuntimeError) as e:
+                why = str(e).splitlines()[0]
+                bad_type(f"{self.kernel}: argument '{name}', {_given(value)}, cannot be shared: {why}", "pass a copy")
         hint = "pass a NumPy array, or an array made by device.array(...)"
         if isinstance(value, list | tuple):
             want = self.dtype.name if self.dtype is not None and not self.dtype.names else "..."
