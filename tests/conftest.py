@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+os.environ.setdefault("GRIDWISE_CACHE", "0")  # every test compiles what it runs; the tests of the cache turn it on
+
 import pytest
 
 import gridwise as gw

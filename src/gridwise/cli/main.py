@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 VERBS = {
+    "cache": "List or clear the kernels that earlier runs proved and compiled.",
     "check": "Prove a file's kernels safe, or say where they are not.",
     "demo": "Sort a million keys and draw a picture on every device.",
     "doctor": "What is installed, which devices are found, and how to fix what is missing.",

@@ -52,6 +52,7 @@ class Module:
     handle: Any
     stages: dict[str, Any] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)  # registers, spills, shared bytes, ... where known
+    code: bytes | None = None  # what ``Device.load`` takes to load the kernel again without compiling
 
 
 class Stream(abc.ABC):
@@ -152,8 +153,16 @@ class Device(abc.ABC):
 
     # -- code --------------------------------------------------------------------------------------------
     @abc.abstractmethod
-    def load(self, kernel: Kernel) -> Module:
-        """Emit, compile and load a kernel that has been through ``passes.pipeline.lower`` for this target."""
+    def load(self, kernel: Kernel, code: bytes | None = None) -> Module:
+        """Emit, compile and load a kernel that has been through ``passes.pipeline.lower`` for this target.
+
+        ``code`` is ``Module.code`` of an earlier load of the same kernel, by this or another process, on a device
+        with the same ``code_key``.
+        """
+
+    def code_key(self) -> str | None:
+        """What compiled code depends on besides the kernel, as text; None if code of this device is not kept."""
+        return None
 
     @abc.abstractmethod
     def launch(

@@ -7,6 +7,7 @@ construction) and a fault waits for the next synchronisation, as on any device.
 from __future__ import annotations
 
 import math
+import pickle
 import struct
 import time
 from collections.abc import Callable, Sequence
@@ -171,12 +172,22 @@ class CpuDevice(Device):
         buffer.handle[offset : offset + nbytes] = byte
 
     # -- code --------------------------------------------------------------------------------------------
-    def load(self, kernel: Kernel) -> Module:
-        from gridwise.targets.cpu import compile as native
-        from gridwise.targets.cpu.emit import emit
+    def code_key(self) -> str:
+        machine = self.machine
+        return f"{machine.triple} {machine.cpu} {machine.features} {machine.lanes}"
 
-        emitted = emit(kernel, self.machine)
-        address = native.load_object(native.to_object(emitted.text, emitted.simple), emitted.name)
+    def load(self, kernel: Kernel, code: bytes | None = None) -> Module:
+        from gridwise.targets.cpu import compile as native
+
+        if code is None:
+            from gridwise.targets.cpu.emit import emit
+
+            emitted = emit(kernel, self.machine)
+            compiled = native.to_object(emitted.text, emitted.simple)
+            code = pickle.dumps((emitted, compiled))
+        else:
+            emitted, compiled = pickle.loads(code)
+        address = native.load_object(compiled, emitted.name)
         small = {n: _bits(p.type) for n, p in enumerate(kernel.params)
                  if isinstance(p.type, Scalar) and p.type.is_float and p.type.bits < 32}
         codes = {op.code for op in kernel.walk()}
@@ -195,7 +206,7 @@ class CpuDevice(Device):
             "llvm": emitted.text,
             "asm": lambda: native.to_assembly(emitted.text, emitted.simple),
         }
-        return Module(kernel, loaded, stages, {"shared_bytes": emitted.shared, "lanes": self.machine.lanes})
+        return Module(kernel, loaded, stages, {"shared_bytes": emitted.shared, "lanes": self.machine.lanes}, code)
 
     def launch(
         self, module: Module, grid: tuple[int, int, int], args: Sequence[Arg], stream: Stream, shared_bytes: int = 0

@@ -79,7 +79,7 @@ def _choose(name: str) -> tuple[str, Any]:
         chosen = of_kind[int(which) : int(which) + 1]
     else:
         word = which.lower()
-        chosen = [a for a in of_kind if word in f"{a.info['device']} {a.info['vendor']} {a.info['description']}".lower()]
+        chosen = [a for a in of_kind if word in f"{a.info['device']} {a.info['description']}".lower()]
     if not chosen:
         present = ", ".join(f"{_kind(a)} ({a.info['device']})" for a in _adapters()) or "none"
         raise DeviceUnavailableError(
@@ -196,10 +196,13 @@ class WebGpuDevice(Device):
         self.queue.fill(buffer, offset, nbytes, byte)
 
     # -- code --------------------------------------------------------------------------------------------
+    def code_key(self) -> str:
+        return "lowered"  # the text is quick to make and depends on the adapter's numerics: only the passes are saved
+
     def load(self, kernel: Kernel, code: bytes | None = None) -> Module:
         capabilities.check(kernel, self.caps)
         loaded = Loaded(self.handle, kernel, NAGA, self._numerics_for(kernel), self.queue)
-        return Module(kernel, loaded, {"wgsl": loaded.text}, {})
+        return Module(kernel, loaded, {"wgsl": loaded.text}, {}, b"")
 
     def _numerics_for(self, kernel: Kernel) -> Numerics:
         """Measured only for kernels that it matters to: the measurement compiles a shader."""

@@ -22,6 +22,7 @@ from gridwise.ir.types import F32, I32, I64, Scalar, extent_limit
 from gridwise.lang.errors import LaunchValueError
 from gridwise.lang.target import Cap
 
+from . import cache
 from .bind import ARRAYS, ArrayBinder, Bound, ConstBinder, ValueBinder, binder, positional, show
 from .contract import relations
 from .grid import XYZ, fits_block, fits_grid, inferred
@@ -273,7 +274,10 @@ class Launcher:
             analysed = self._analysed.get(analysis)
             if analysed is None or not analysed.valid():
                 self._limits(device, block, wide)
-                analysed = Analysed(self.frontend(block, index, device.caps, bounds))
+                key = cache.proof_key(self.kernel, block, index, device.caps, self.specs, parts)
+                analysed = Analysed.cached(
+                    self.kernel, key, lambda: self.frontend(block, index, device.caps, bounds)
+                )
                 self._analysed[analysis] = analysed
         canonical = (device, aligned, analysis)
         with self._locks.setdefault(canonical, threading.Lock()):

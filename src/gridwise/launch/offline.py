@@ -86,7 +86,7 @@ def lowered(kernel: Kernel, target: Target, block: XYZ, bounds: list[Bound]) -> 
     """The kernel analysed, and as ``target``'s emitter takes it, for the capabilities that all its devices have."""
     from gridwise.passes.pipeline import lower
 
-    analysed = Analysed(kernel.launcher.frontend(block, I32, target.caps, bounds))
+    analysed = Analysed.of(kernel.launcher.frontend(block, I32, target.caps, bounds))
     return analysed, lower(analysed.kernel, target.target)
 
 

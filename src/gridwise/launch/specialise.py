@@ -8,28 +8,49 @@ compiled only when a launch breaks a relation that the fast ones rely on.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from gridwise.devices.base import Device, Module
 from gridwise.frontend import Compiled
+from gridwise.frontend.dependencies import Dependencies
 from gridwise.ir.core import Kernel
 from gridwise.ir.types import extent_limit
 
+from . import cache
 from .contract import cover, guard
+
+if TYPE_CHECKING:
+    from .kernel import Kernel as Author
 
 
 class Analysed:
     """The IR of one specialisation, and what it depended on outside its arguments."""
 
-    def __init__(self, compiled: Compiled):
+    def __init__(self, kernel: Kernel, dependencies: Dependencies, longest_run: int, name: str | None = None):
+        self.kernel, self.dependencies, self.longest_run = kernel, dependencies, longest_run
+        self.name = name  # in the disk cache, for the code made of it; None if it is not kept
+        # Threads along x, times how far one reaches, stay within what an index can count.
+        self.most_threads = extent_limit(kernel.index) // max(longest_run, kernel.reach)
+        self.guard = guard(kernel)
+
+    @classmethod
+    def of(cls, compiled: Compiled) -> Analysed:
+        """Prove, or refuse with a KernelError."""
         from gridwise.passes.pipeline import analyse
 
-        self.kernel: Kernel = analyse(compiled.kernel)
-        self.dependencies = compiled.dependencies
-        # Threads along x, times how far one reaches, stay within what an index can count.
-        self.most_threads = extent_limit(self.kernel.index) // max(compiled.longest_run, self.kernel.reach)
-        self.guard = guard(self.kernel)
+        return cls(analyse(compiled.kernel), compiled.dependencies, compiled.longest_run)
+
+    @classmethod
+    def cached(cls, author: Author, key: str | None, frontend: Callable[[], Compiled]) -> Analysed:
+        """As ``of(frontend())``, from the disk cache if an earlier process did it under this key."""
+        found = cache.load_proof(key, author) if key is not None else None
+        if found is not None:
+            return cls(*found)
+        made = cls.of(frontend())
+        if key is not None:
+            made.name = cache.save_proof(key, author, made.kernel, made.dependencies, made.longest_run)
+        return made
 
     def valid(self) -> bool:
         """Whether captured globals and called functions are still what was compiled (rule 9)."""
@@ -66,10 +87,16 @@ class Loaded:
     def _load(self, trust_launch: bool, vector: bool) -> Module:
         if self.device.target == "check":
             return self.device.load(self.kernel)
+        version = f"trust={trust_launch} vector={vector}"
+        found = cache.load_code(self.analysed.name, self.device, version)
+        if found is not None:
+            return found
         from gridwise.passes.pipeline import lower
 
         lowered = lower(self.kernel, self.device.target, trust_launch=trust_launch, vector=vector)
-        return self.device.load(lowered)
+        module = self.device.load(lowered)
+        cache.save_code(self.analysed.name, self.device, version, module)
+        return module
 
     def choose(self, args: Sequence[Any], grid_x: int) -> Module:
         """The version that is right for these arguments."""

@@ -203,7 +203,7 @@ class CheckDevice(Device):
         buffer.mark(offset, offset + nbytes)
 
     # -- code --------------------------------------------------------------------------------------------
-    def load(self, kernel: Kernel) -> Module:
+    def load(self, kernel: Kernel, code: bytes | None = None) -> Module:
         """Translate an analysed kernel; one lowered for a target runs too, so that passes can be tested."""
         return Module(kernel, Program(kernel, coverage=self.lines is not None), {"ir": lambda: to_text(kernel)})
 
