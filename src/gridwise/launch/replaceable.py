@@ -51,7 +51,7 @@ class Replaceable:
         own = type(self)
         with self._lock:
             slow = own.__dict__.get("__call__") or types.MethodType(own.__call__, self)
-            made = build(*work, slow=slow)
+            made = build(*(*work, slow))
             if made is not None:
                 own.__call__ = made  # type: ignore[method-assign]
         self.__dict__["_making"].remove(threading.current_thread())
