@@ -191,7 +191,7 @@ def test_processes_at_once_agree(tmp_path):
     path = write(tmp_path)
     env = environment(tmp_path)
     processes = [
-        subprocess.Popen([sys.executable, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+        subprocess.Popen([sys.executable, str(path)], stdout=-1, stderr=-1, text=True, env=env)
         for _ in range(4)
     ]
     for process in processes:

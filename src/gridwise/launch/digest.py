@@ -24,13 +24,7 @@ PACKAGE = Path(__file__).resolve().parent.parent
 @functools.cache
 def versions() -> str:
     """What every entry depends on: Python, LLVM's binding, NumPy, and the text of this package itself."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    def of(name: str) -> str:
-        try:
-            return version(name)
-        except PackageNotFoundError:
-            return "none"
+    import llvmlite
 
     sources = hashlib.sha256()
     for folder, folders, files in os.walk(PACKAGE):
@@ -39,8 +33,7 @@ def versions() -> str:
             if name.endswith(".py"):
                 stat = os.stat(os.path.join(folder, name))
                 sources.update(f"{folder}/{name} {stat.st_mtime_ns} {stat.st_size}\n".encode())
-    packages = " ".join(f"{n}={of(n)}" for n in ("gridwise", "llvmlite", "numpy", "ml_dtypes", "z3-solver"))
-    return f"{sys.version} {packages} {sources.hexdigest()}"
+    return f"{sys.version} llvmlite {llvmlite.__version__} numpy {np.__version__} {sources.hexdigest()}"
 
 
 def code(fn: types.FunctionType) -> str | None:
