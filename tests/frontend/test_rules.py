@@ -632,3 +632,20 @@ def test_bool_arrays():
     o, n = np.zeros(4, bool), np.zeros(4, np.uint16)
     run(bools, a, b, o, n)
     assert o.tolist() == [True, False, True, True] and n.tolist() == [0, 1, 2, 2]
+
+
+@gw.kernel(block=1)
+def weak_choices(o: DisjointSlice[f64], x: f64, y: f32, n: i32):
+    if thread.global_index() == 0:
+        o[0] = x * (0.1 if n > 0 else 0.2 if n < 0 else 0.3)
+        o[1] = y * (1 if n > 0 else -1)
+        o[2] = 0.1 if n > 0 else 0.2
+        sign = 1 if n > 0 else -1
+        o[3] = f64(sign * n)
+        o[4] = f64(0.1 if n > 0 else 0.2) * 10
+
+
+def test_a_choice_between_literals_is_as_weak_as_they_are():
+    assert outputs(weak_choices, 5, np.float64, 1.0, 2.0, 5) == [0.1, 2.0, 0.1, 5.0, 1.0]
+    assert outputs(weak_choices, 5, np.float64, 1.0, 2.0, -5) == [0.2, -2.0, 0.2, 5.0, 2.0]
+    assert outputs(weak_choices, 5, np.float64, 1.0, 2.0, 0)[0] == 0.3

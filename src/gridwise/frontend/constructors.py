@@ -61,6 +61,8 @@ def cast(f: Frame, cls: ScalarType, node: ast.Call) -> Val:
     if isinstance(n, Const):
         return _constant(f, n, t, where)
     f.at(node)
+    if n.choice is not None and t.ir.is_float:
+        return convert.chosen(f, n, t, where)
     n = Num(convert.base(n.type), n.ir, n.const)
     if t.ir.kind == "bool" and n.type.ir.is_int:
         return Num(BOOL, f.b.binary("ne", n.ir, f.b.const(0, n.type.ir)))

@@ -120,11 +120,32 @@ def definite(f: Frame, v: Val, node: ast.AST) -> Val:
         return fits(f, v.value, default_scalar(v.value), node)
     if isinstance(v, ElementV):
         return read_element(f, v, node)
+    if isinstance(v, Num) and v.choice is not None:
+        return Num(v.type, v.ir)  # held from here on: no longer weak
     if isinstance(v, TupleV):
         return TupleV(tuple(definite(f, item, node) for item in v.items), v.cls)
     if isinstance(v, OptionV):
         return v
     return v
+
+
+def chosen(f: Frame, v: Num, ty: ScalarTy, node: ast.AST, goal: str = "") -> Num:
+    """A choice between two literals as a value of ``ty``: each must fit."""
+    assert v.choice is not None
+    condition, a, b = v.choice
+    if v.type == ty:
+        return Num(ty, v.ir)
+    x, y = (
+        chosen(f, side, ty, node, goal) if isinstance(side, Num) else fits(f, side.value, ty, node, goal)
+        for side in (a, b)
+        if isinstance(side, Num | Const)
+    )
+    return Num(ty, f.b.select(condition, x.ir, y.ir))
+
+
+def is_weak(v: Val) -> bool:
+    """Whether a value is a literal, or a choice between literals."""
+    return v.weak if isinstance(v, Const) else isinstance(v, Num) and v.choice is not None
 
 
 def default_type(v: Val) -> Ty:
@@ -251,6 +272,8 @@ def coerce(f: Frame, v: Val, ty: Ty, node: ast.AST, goal: str) -> Val:
                 return fits(f, v.value, ty, node, goal)
             v = constant(f, v.value, v.ty)
         if isinstance(v, Num):
+            if v.choice is not None and ty.form not in ("nominal", "enum"):
+                return chosen(f, v, ty, node, goal)
             if widens(v.type, ty):
                 return cast(f, v, ty)
             f.fail(KernelTypeError, node, f"{goal} {ty}, and this is {v.type}", narrowing(v.type, ty, node))

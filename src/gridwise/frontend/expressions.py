@@ -24,13 +24,14 @@ from .scopes import Frame, merge
 from .source import text
 from .types import (
     BOOL,
+    F32,
+    I32,
     I64,
     NotAType,
     ScalarTy,
     TupleTy,
     Ty,
     VecTy,
-    default_scalar,
     enum_type,
     plain,
     struct_type,
@@ -257,9 +258,9 @@ def _binds(region: Region) -> bool:
 def unify(f: Frame, items: list[Val], node: ast.AST) -> Ty:
     """The one type that all of these become implicitly."""
     result: Ty | None = None
-    weak: list[Const] = []
+    weak: list[Num | Const] = []
     for v in items:
-        if isinstance(v, Const) and v.weak:
+        if isinstance(v, Num | Const) and convert.is_weak(v):
             weak.append(v)
             continue
         t = v.type
@@ -285,8 +286,8 @@ def unify(f: Frame, items: list[Val], node: ast.AST) -> Ty:
         else:
             f.fail(KernelTypeError, node, f"one side is {result} and the other {t}", "give both sides one type")
     if result is None:
-        kinds = {type(c.value) for c in weak}
-        result = default_scalar(1.0 if kinds == {int, float} else weak[0].value)
+        defaults = {v.type for v in weak}
+        result = F32 if defaults == {I32, F32} else weak[0].type
     return result
 
 
@@ -318,6 +319,8 @@ def _ifexp(f: Frame, node: ast.IfExp) -> Val:
             Num(t, f.b.select(cond.ir, a.ir, b.ir))
             for t, a, b in zip(out.leaves, leaves(results[0]), leaves(results[1]))
         ]
+        if isinstance(out, ScalarTy) and all(convert.is_weak(v) for _, v, _ in sides):
+            return Num(out, picked[0].ir, None, (cond.ir, sides[0][1], sides[1][1]))
         return rebuild(out, picked) if out.leaves else results[0]
     slots = [f.b.var("choice", leaf.ir) for leaf in out.leaves]
     branch = f.b.if_(cond.ir)

@@ -111,6 +111,12 @@ def common(f: Frame, x: Num | Const, y: Num | Const, op: str, left: ast.AST, rig
     if isinstance(y, Const) and y.ty is None:
         p = convert.as_num(f, x, left)
         return _stripped(f, p), _literal(f, y, p, op, right, left)
+    if isinstance(x, Num) and x.choice is not None and not (isinstance(y, Num) and y.choice is not None):
+        q = _stripped(f, convert.as_num(f, y, right))
+        return convert.chosen(f, x, q.type, left), q
+    if isinstance(y, Num) and y.choice is not None and not (isinstance(x, Num) and x.choice is not None):
+        p = _stripped(f, convert.as_num(f, x, left))
+        return p, convert.chosen(f, y, p.type, right)
     p, q = convert.as_num(f, x, left), convert.as_num(f, y, right)
     a, b = p.type, q.type
     if a.form in ("nominal", "enum") and b.form in ("nominal", "enum") and a != b:

@@ -43,11 +43,16 @@ class Val:
 
 @dataclass(eq=False)
 class Num(Val):
-    """A scalar computed at run time. ``const`` is its value where it happens to be known."""
+    """A scalar computed at run time. ``const`` is its value where it happens to be known.
+
+    ``choice`` is (condition, a, b) where it is ``a if condition else b`` of two literals, or of such choices: then it
+    is as weak as they are.
+    """
 
     type: ScalarTy
     ir: Value
     const: bool | int | float | None = None
+    choice: tuple[Value, Val, Val] | None = None
 
 
 @dataclass(eq=False)
