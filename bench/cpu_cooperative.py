@@ -162,7 +162,7 @@ def warp_programs() -> dict[str, Callable[..., None]]:
     @wp.kernel
     def product(a: wp.array2d(dtype=float), b: wp.array2d(dtype=float), c: wp.array2d(dtype=float)):
         i, j = wp.tid()
-        s = float(0.0)
+        s = float(0.0)  # noqa: UP018 (Warp's way of making a variable)
         for p in range(a.shape[1]):
             s += a[i, p] * b[p, j]
         c[i, j] = s

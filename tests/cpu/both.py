@@ -80,7 +80,8 @@ def on_check(kernel: Kernel, grid: int | tuple[int, int, int], args: Sequence[An
     blocks = (grid, 1, 1) if isinstance(grid, int) else grid
     copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
     bound = [argument(a) if isinstance(a, np.ndarray) else a for a in copies]
-    buffers = [device.array(a) if isinstance(a, np.ndarray) and a.flags.c_contiguous and a.size else None for a in copies]
+    whole = [isinstance(a, np.ndarray) and a.flags.c_contiguous and a.size > 0 for a in copies]
+    buffers = [device.array(a) if w else None for a, w in zip(copies, whole)]
     bound = [b.arg if b is not None else a for a, b in zip(bound, buffers)]
     device.launch(device.load(kernel), blocks, bound, device.default_stream, shared_bytes)
     device.default_stream.synchronize()

@@ -59,10 +59,10 @@ def kernel(types: list[Scalar], results: list[Scalar], build, form: str) -> Kern
     return s.kernel()
 
 
-def check(types: list[Scalar], results: list[Scalar], build, columns: list[np.ndarray], form: str, ulp: int = 0) -> None:
+def check(types: list[Scalar], results: list[Scalar], build, columns: list[np.ndarray], form: str) -> None:
     n = len(columns[0])
     outputs = [np.zeros(n, t.dtype) for t in results]
-    agree(kernel(types, results, build, form), -(-n // 64) if form == "vector" else 1, [*columns, *outputs], ulp=ulp)
+    agree(kernel(types, results, build, form), -(-n // 64) if form == "vector" else 1, [*columns, *outputs])
 
 
 @pytest.mark.parametrize("form", FORMS)

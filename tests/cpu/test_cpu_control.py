@@ -87,7 +87,9 @@ class Program:
                 with b.into(op.regions[1]):
                     self.block(depth - 1, loop, scope)
         elif pick < 0.74:
-            stop = self.const(r.randint(0, 5)) if r.random() < 0.5 else b.binary("and", self.expression(1), self.const(7))
+            stop = self.const(r.randint(0, 5))
+            if r.random() < 0.5:
+                stop = b.binary("and", self.expression(1), self.const(7))
             start = self.const(r.randint(-2, 2)) if r.random() < 0.7 else b.binary("and", self.tid, self.const(3))
             step = r.choice([1, 1, 2, 3, -1])
             if step < 0:

@@ -96,8 +96,10 @@ def test_structs() -> None:
     np.testing.assert_array_equal(got["k"][rows, rows % 3], source["k"][rows, rows % 3])
 
 
-@pytest.mark.parametrize("domain,block", [(1, (1, 1, 1)), (2, (16, 2, 1)), (2, (8, 8, 1)), (2, (1, 32, 1)), (3, (4, 2, 3)),
-                                          (3, (5, 3, 2)), (3, (32, 2, 2))])
+SHAPES = [(1, 1, 1), (16, 2, 1), (8, 8, 1), (1, 32, 1), (4, 2, 3), (5, 3, 2), (32, 2, 2)]
+
+
+@pytest.mark.parametrize("domain,block", [(3 if z > 1 else 2 if y > 1 else 1, (x, y, z)) for x, y, z in SHAPES])
 @pytest.mark.parametrize("blocks", [False, True])
 def test_identities(domain: int, block: tuple[int, int, int], blocks: bool) -> None:
     s = Sketch(block, domain=domain)
@@ -301,7 +303,8 @@ def test_print(capsys: pytest.CaptureFixture[str]) -> None:
     x = b.load(a, [i])
     with b.into(b.if_(b.binary("eq", b.binary("mod", i, b.const(50, I32)), b.const(0, I32))).regions[0]):
         big = b.binary("gt", x, b.const(0.5, F32))
-        b.emit("print", (i, x, b.cast(x, F64), big), parts=("thread ", (0, ""), ": ", (1, ".2f"), " ", (2, ""), " ", (3, "")))
+        parts = ("thread ", (0, ""), ": ", (1, ".2f"), " ", (2, ""), " ", (3, ""))
+        b.emit("print", (i, x, b.cast(x, F64), big), parts=parts)
         b.emit("print", (b.cast(i, I64), b.cast(x, F16)), parts=((0, "04d"), "/", (1, "")))
     data = np.linspace(0, 1, 256).astype(np.float32)
     on_cpu(s.kernel(), 4, [data])
@@ -332,3 +335,27 @@ def test_local_arrays() -> None:
     b.store(out, [i], total)
     b.store(sums, [i], b.load(st, [first], field=(pair.fields[1],)))
     agree(s.kernel(), 3, [np.zeros(192, np.int32), np.zeros(192, np.float64)])
+
+
+# ---- past the cache ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("shift", [0, 1, 5, 16])
+@pytest.mark.parametrize("types", [(F32, F32), (U8, F64), (F32, I16)], ids=str)
+def test_large_outputs(types: tuple[Scalar, Scalar], shift: int) -> None:
+    """Written past the cache where both outputs reach a cache line's start together; exact in any case."""
+    s = Sketch((256, 1, 1))
+    outs = [s.array(f"out{n}", t) for n, t in enumerate(types)]
+    b, i = s.b, s.b.identity("global_idx", 0)
+    with b.into(b.if_(b.binary("lt", i, b.dim(outs[0], 0))).regions[0]):
+        for out, t in zip(outs, types):
+            b.store(out, [i], b.cast(b.binary("mul", i, b.const(3, I32)), t), check="proved")
+    n = (1 << 25) + 77 - shift
+    arrays = []
+    for t in types:
+        base = CPU.allocate((n + 100) * t.size).handle.view(t.dtype)
+        base[:] = 1
+        arrays.append(base)
+    on_cpu(s.kernel(), -(-n // 256), [a[shift : shift + n] for a in arrays])
+    want = np.arange(n, dtype=np.int32) * 3
+    for a, t in zip(arrays, types):
+        np.testing.assert_array_equal(a[shift : shift + n], want.astype(t.dtype))
+        assert (a[:shift] == 1).all() and (a[shift + n : n + 100] == 1).all()

@@ -47,7 +47,7 @@ class Control(Memory):
             self.op(op)
             leaving = self.shapes.escapes.get(op)
             if leaving and self.fn.open and n + 1 < len(body):
-                self.mask = self.left(entry, leaving)
+                self.mask = self.left(self.mask, leaving)  # those that jumped before stay away
                 end = end or self.fn.label("rejoin")
                 go_on = self.fn.label("go")
                 self.fn.branch(self.any(self.mask), go_on, end)

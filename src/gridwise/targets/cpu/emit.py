@@ -12,6 +12,7 @@ blocks do not matter, and all accesses at the index are contiguous. Every other 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gridwise.ir import Kernel, Op, verify
@@ -28,6 +29,7 @@ from .lanes import Val
 from .lockstep import side_by_side
 from .memory import ArrayRef
 from .shapes import Shape, Shapes
+from .streaming import start_line, streamed
 
 HEADER_CELLS, COUNTER_CELL = 8, 6
 COPY_LIMIT = 400  # operations above which a kernel is not written twice, masked and unmasked
@@ -211,6 +213,7 @@ class Rows:
         width = frame.scaled("%grid.x", kernel.block[0])
         height = frame.scaled("%grid.y", kernel.block[1])
         self.extent = [width, height]
+        self.threads = width if kernel.domain == 1 else f.value(f"mul i64 {width}, {height}", "threads")
         if kernel.domain == 1:
             self.others: list[Val] = []
             self.gangs(frame.scaled("%begin", kernel.block[0]), frame.scaled("%end", kernel.block[0]))
@@ -261,36 +264,84 @@ class Rows:
         return low, high
 
     def gangs(self, low: str, high: str) -> None:
-        """Full gangs without a mask, then the rest under one."""
+        """Full gangs without a mask, then the rest under one. What is written on a large scale goes past the cache
+        (``streaming.py``): then the first threads run under the mask too, up to the first whole cache line."""
         f, frame = self.fn, self.frame
         low, high = self.limits(low, high)
-        place = f.alloca("i64", "x")
+        if sum(1 for _ in frame.kernel.walk()) > COPY_LIMIT:
+            self.gangs_once(low, high)
+            return
+        place, until, back = f.alloca("i64", "x"), f.alloca("i64", "until"), f.alloca("i1", "back")
         f.do(f"store i64 {low}, ptr {place}")
-        once = sum(1 for _ in frame.kernel.walk()) > COPY_LIMIT
-        head, body, rest, done = f.label("gangs"), f.label("gang"), f.label("rest"), f.label("endgangs")
+        f.do(f"store i64 {high}, ptr {until}")
+        f.do(f"store i1 false, ptr {back}")
+        stores = streamed(frame.kernel, self.guards.known)
+        full, rest, some, done = f.label("full"), f.label("rest"), f.label("some"), f.label("endgangs")
+        if stores:
+            go, ahead = start_line(self.gang(frame.index(low), None), stores, self.threads)
+            stream, begin, first = f.label("stream"), f.label("begin"), f.label("first")
+            f.branch(go, begin, full)
+            f.block(begin)
+            line = f.value(f"add i64 {low}, {ahead}", "line")
+            f.do(f"store i64 {self.least(line, high)}, ptr {until}")
+            f.do(f"store i1 true, ptr {back}")
+            f.branch(f.value(f"icmp eq i64 {ahead}, 0"), stream, first)
+            f.block(first)
+            f.branch(f.value(f"icmp slt i64 {low}, {high}"), some, done)
+            drain = f.label("drain")
+            self.whole(stream, place, high, drain, stores)
+            f.block(drain)
+            f.do("fence seq_cst")  # stores past the cache are ordered by nothing else
+            f.jump(rest)
+        self.whole(full, place, high, rest)
+        f.block(rest)
+        f.do(f"store i64 {high}, ptr {until}")
+        f.do(f"store i1 false, ptr {back}")
+        left = f.value(f"load i64, ptr {place}", "x")
+        f.branch(f.value(f"icmp slt i64 {left}, {high}"), some, done)
+        f.block(some)
+        now, end = f.value(f"load i64, ptr {place}", "x"), f.value(f"load i64, ptr {until}", "until")
+        gang = self.gang(frame.index(now), None)
+        gang.mask = gang.up_to(f.value(f"sub i64 {end}, {now}"))
+        gang.run()
+        f.do(f"store i64 {end}, ptr {place}")
+        if stores:
+            f.branch(f.value(f"load i1, ptr {back}", "back"), stream, done)
+        f.block(done)
+
+    def least(self, a: str, b: str) -> str:
+        return self.frame.arith.intrinsic("llvm.smin.i64", "i64", [("i64", a), ("i64", b)])
+
+    def whole(self, head: str, place: str, high: str, after: str, stores: Iterable[Op] = ()) -> None:
+        """The loop over gangs that are all within bounds; goes to ``after``."""
+        f, frame = self.fn, self.frame
+        body = f.label("gang")
         f.block(head)
         now = f.value(f"load i64, ptr {place}", "x")
         past = f.value(f"add i64 {now}, {frame.lanes}", "past")
-        if once:
-            f.branch(f.value(f"icmp slt i64 {now}, {high}"), body, done)
-        else:
-            f.branch(f.value(f"icmp sle i64 {past}, {high}"), body, rest)
+        f.branch(f.value(f"icmp sle i64 {past}, {high}"), body, after)
         f.block(body)
-        x = frame.index(now)
-        gang = self.gang(x, None)
-        if once:
-            gang.mask = gang.up_to(f.value(f"sub i64 {high}, {now}"))
+        gang = self.gang(frame.index(now), None)
+        gang.streamed = frozenset(stores)
         gang.run()
         f.do(f"store i64 {past}, ptr {place}")
         f.jump(head)
-        if not once:
-            f.block(rest)
-            tail = f.label("tail")
-            f.branch(f.value(f"icmp slt i64 {now}, {high}"), tail, done)
-            f.block(tail)
-            gang = self.gang(frame.index(now), None)
-            gang.mask = gang.up_to(f.value(f"sub i64 {high}, {now}"))
-            gang.run()
+
+    def gangs_once(self, low: str, high: str) -> None:
+        """The body written once, always under a mask: for long kernels."""
+        f, frame = self.fn, self.frame
+        place = f.alloca("i64", "x")
+        f.do(f"store i64 {low}, ptr {place}")
+        head, body, done = f.label("gangs"), f.label("gang"), f.label("endgangs")
+        f.block(head)
+        now = f.value(f"load i64, ptr {place}", "x")
+        f.branch(f.value(f"icmp slt i64 {now}, {high}"), body, done)
+        f.block(body)
+        gang = self.gang(frame.index(now), None)
+        gang.mask = gang.up_to(f.value(f"sub i64 {high}, {now}"))
+        gang.run()
+        f.do(f"store i64 {f.value(f'add i64 {now}, {frame.lanes}')}, ptr {place}")
+        f.jump(head)
         f.block(done)
 
 

@@ -48,6 +48,7 @@ class Memory(Lanes):
         super().__init__(*args)  # type: ignore[arg-type]
         self.arrays: dict[Value, ArrayRef] = {}
         self.pointers = vector("ptr", self.lanes)
+        self.streamed: frozenset[Op] = frozenset()  # stores of whole cache lines that go past the cache
 
     # -- addresses -------------------------------------------------------------------------------------------
     def offset(self, op: Op, array: ArrayRef) -> tuple[Val, Scalar]:
@@ -172,7 +173,11 @@ class Memory(Lanes):
                 text = self._backwards(many, text)
                 mask = self._backwards(self.bools, mask) if mask is not None else None
             if mask is None:
-                self.fn.do(f"store {many} {text}, ptr {pointer}, align {t.size}")
+                align, hint = t.size, ""
+                if op in self.streamed:
+                    align = min(64, t.size * self.lanes)
+                    hint = f", !nontemporal {self.fn.module.node('!{i32 1}')}"
+                self.fn.do(f"store {many} {text}, ptr {pointer}, align {align}{hint}")
                 return
             name, where = f"llvm.masked.store.{self._mangled(t)}.p0", ("ptr", pointer)
         else:
