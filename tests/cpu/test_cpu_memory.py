@@ -339,7 +339,7 @@ def test_local_arrays() -> None:
 
 # ---- past the cache ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("shift", [0, 1, 5, 16])
-@pytest.mark.parametrize("types", [(F32, F32), (U8, F64), (F32, I16)], ids=str)
+@pytest.mark.parametrize("types", [(F32, F32), (U8, F64), (F32, I16), (U8, U8)], ids=str)
 def test_large_outputs(types: tuple[Scalar, Scalar], shift: int) -> None:
     """Written past the cache where both outputs reach a cache line's start together; exact in any case."""
     s = Sketch((256, 1, 1))

@@ -141,9 +141,11 @@ class Lanes:
         return text if self.lanes == 32 else self.fn.value(f"zext i{self.lanes} {text} to i32", "lane")
 
     def up_to(self, count: str) -> str:
-        """The mask of the first ``count`` (an i64 operand) lanes."""
-        many = vector("i64", self.lanes)
-        return self.fn.value(f"icmp ult {many} {self.steps('i64')}, {self.broadcast(count, 'i64')}", "mask")
+        """The mask of the first ``count`` (an i64 operand, not negative) lanes."""
+        few = self.arith.intrinsic("llvm.umin.i64", "i64", [("i64", count), ("i64", str(self.lanes))])
+        byte = self.fn.value(f"trunc i64 {few} to i8", "count")
+        many = vector("i8", self.lanes)
+        return self.fn.value(f"icmp ult {many} {self.steps('i8')}, {self.broadcast(byte, 'i8')}", "mask")
 
     # -- pure operations -----------------------------------------------------------------------------------------
     def pure(self, op: Op) -> Val:

@@ -76,7 +76,9 @@ def start_line(gang: Gang, stores: list[Op], threads: str) -> tuple[str, str]:
         address = f.value(f"ptrtoint ptr {gang.place(op).pointer} to i64", "address")
         if not ahead:
             before = f.value(f"sub i64 0, {address}")
-            ahead = f.value(f"udiv i64 {f.value(f'and i64 {before}, {LINE - 1}')}, {_size(op)}", "ahead")
+            # Of bytes a gang writes less than a line: it is enough that its own stores are aligned.
+            unit = min(LINE, _size(op) * gang.lanes)
+            ahead = f.value(f"udiv i64 {f.value(f'and i64 {before}, {unit - 1}')}, {_size(op)}", "ahead")
         reach = f.value(f"add i64 {address}, {f.value(f'mul i64 {ahead}, {_size(op)}')}")
         off = f.value(f"and i64 {reach}, {min(LINE, _size(op) * gang.lanes) - 1}")
         go = f.value(f"and i1 {go}, {f.value(f'icmp eq i64 {off}, 0')}", "go")
