@@ -3,7 +3,7 @@
 Names: ``vulkan``, ``metal``, ``dx12``, ``gl`` for the best adapter of that kind, ``webgpu`` for the best of all;
 ``vulkan:1`` for the second one, ``vulkan:swiftshader`` for the first whose name or driver contains the word.
 Discrete GPUs come before integrated ones, and those before drivers that compute on the CPU (``software``).
-Which Vulkan drivers exist is the loader's business: VK_DRIVER_FILES lists their manifest files.
+``gl`` is looked for only where the environment variable GRIDWISE_GL is set. Which Vulkan drivers exist is the loader's business: VK_DRIVER_FILES lists their manifest files.
 """
 
 from __future__ import annotations
@@ -43,7 +43,12 @@ def _adapters() -> tuple[Any, ...]:
     os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
     try:
         import wgpu
+        from wgpu.backends.wgpu_native.extras import set_instance_extras
 
+        # Asking OpenGL loads Mesa's drivers, and the LLVM in them, with their symbols in the global scope: Z3, torch's
+        # Triton and whatever else brings its own LLVM then abort. So only where it is asked for.
+        with contextlib.suppress(RuntimeError):  # the program has talked to wgpu before: what it chose stays
+            set_instance_extras(backends=["All"] if os.environ.get("GRIDWISE_GL") else ["Primary"])
         found = wgpu.gpu.enumerate_adapters_sync()
     except (ImportError, OSError, RuntimeError):
         return ()
