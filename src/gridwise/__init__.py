@@ -62,7 +62,7 @@ from .lang.types import (
     vec4,
 )
 from .lang.unsafe import unsafe
-from .launch import Kernel, Prepared, kernel
+from .launch import Graph, Kernel, Prepared, graph, kernel
 
 __version__ = "0.1.0"
 

@@ -219,6 +219,9 @@ def host_ir(text: str, entry: str) -> str:
     return text + "define void @launch(ptr %params) {\n" + "\n".join([*lines, call, "  ret void"]) + "\n}\n"
 
 
+_SIZES = {"ptr": 8, "double": 8, "float": 4, "half": 2, "bfloat": 2}
+
+
 class HostCode:
     """A kernel compiled for this CPU."""
 
@@ -231,6 +234,8 @@ class HostCode:
         self.engine.finalize_object()
         address = self.engine.get_function_address("launch")
         self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+        kinds = re.findall(r"%v\d+ = load (\S+), ptr %a\d+", ir)
+        self.sizes = [_SIZES.get(k) or int(k[1:]) // 8 for k in kinds]
         self.cooperative = any(name in ir for name in _COOPERATIVE)
 
     def launch(self, grid: tuple[int, ...], block: tuple[int, ...], params: int, dynamic: int) -> None:
@@ -258,7 +263,7 @@ class Simulator:
     """The functions of the driver that the CUDA device calls, with the results that a driver gives."""
 
     CUresult = CUstream_flags = CUdevice_attribute = CUfunction_attribute = CUmemPool_attribute = Codes()
-    CUjit_option = CUjitInputType = CUdriverProcAddress_flags = Codes()
+    CUjit_option = CUjitInputType = CUdriverProcAddress_flags = CUstreamCaptureMode = Codes()
     CU_MEMHOSTALLOC_DEVICEMAP = 2
     ATTRIBUTES = {  # noqa: RUF012
         "COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0, "WARP_SIZE": 32, "MAX_THREADS_PER_BLOCK": 1024,
@@ -276,6 +281,9 @@ class Simulator:
         self.launches = 0
         self.refuse: dict[str, str] = {}  # call: error it gives once
         self.log = ""
+        self.captures: dict[int, list[Any]] = {}  # stream: calls written down
+        self.graphs: dict[int, list[Any]] = {}
+        self.arguments: list[Any] = []
         # cuLaunchKernel for callers in machine code.
         word, handle = ctypes.c_uint32, ctypes.c_size_t
         kind = ctypes.CFUNCTYPE(ctypes.c_int, handle, *[word] * 7, handle, handle, handle)
@@ -354,10 +362,16 @@ class Simulator:
         ctypes.memmove(to, source, size)
         return (OK,)
 
-    cuMemcpyDtoHAsync = cuMemcpyDtoDAsync = cuMemcpyHtoDAsync
+    cuMemcpyDtoHAsync = cuMemcpyHtoDAsync
+
+    def cuMemcpyDtoDAsync(self, to: int, source: int, size: int, stream: Any) -> Any:
+        if not self._captured("cuMemcpyDtoDAsync", stream, to, source, size, 0):
+            ctypes.memmove(to, source, size)
+        return (OK,)
 
     def cuMemsetD8Async(self, to: int, byte: int, size: int, stream: Any) -> Any:
-        ctypes.memset(to, byte, size)
+        if not self._captured("cuMemsetD8Async", stream, to, byte, size, 0):
+            ctypes.memset(to, byte, size)
         return (OK,)
 
     # -- order -------------------------------------------------------------------------------------------
@@ -389,10 +403,62 @@ class Simulator:
     def _refused(self, call: str) -> str | None:
         return self.refuse.pop(call, None)
 
+    # -- graphs ------------------------------------------------------------------------------------------
+    def cuStreamBeginCapture(self, stream: int, mode: Code) -> Any:
+        assert stream not in self.captures
+        self.captures[stream] = []
+        return (OK,)
+
+    def cuStreamEndCapture(self, stream: int) -> Any:
+        handle = next(self.handles)
+        self.graphs[handle] = self.captures.pop(stream)
+        return OK, handle
+
+    def cuGraphInstantiate(self, graph: int, flags: int) -> Any:
+        handle = next(self.handles)
+        self.graphs[handle] = list(self.graphs[graph])
+        return OK, handle
+
+    def cuGraphExecUpdate(self, instance: int, graph: int) -> Any:
+        if (refused := self._refused("cuGraphExecUpdate")) is not None:
+            return Code(refused), None
+        self.graphs[instance] = list(self.graphs[graph])
+        return OK, None
+
+    def cuGraphDestroy(self, graph: int) -> Any:
+        del self.graphs[graph]
+        return (OK,)
+
+    cuGraphExecDestroy = cuGraphDestroy
+
+    def cuGraphLaunch(self, instance: int, stream: int) -> Any:
+        for name, args in self.graphs[instance]:
+            assert getattr(self, name)(*args) == (OK,)
+        return (OK,)
+
+    def _captured(self, name: str, stream: int, *args: Any) -> bool:
+        """Write a call down if its stream is being captured."""
+        if stream not in self.captures:
+            return False
+        self.captures[stream].append((name, args))
+        return True
+
+    def _kept(self, function: int, params: int) -> int:
+        """A copy of a launch's arguments, as a driver takes one."""
+        sizes = self.functions[function].sizes
+        pointers = (ctypes.c_void_p * max(1, len(sizes))).from_address(params)
+        blocks = [ctypes.create_string_buffer(ctypes.string_at(p, n), n) for p, n in zip(pointers, sizes)]
+        table = (ctypes.c_void_p * max(1, len(sizes)))(*map(ctypes.addressof, blocks))
+        self.arguments.append((blocks, table))
+        return ctypes.addressof(table)
+
     def cuLaunchKernel(self, function: int, *rest: int) -> Any:
         if (refused := self._refused("cuLaunchKernel")) is not None:
             return (Code(refused),)
-        gx, gy, gz, bx, by, bz, shared, _stream, params, _extra = rest
+        gx, gy, gz, bx, by, bz, shared, stream, params, extra = rest
+        if stream in self.captures:
+            kept = (function, *rest[:7], 0, self._kept(function, params), extra)
+            return (OK,) if self._captured("cuLaunchKernel", stream, *kept) else None
         self.launches += 1
         self.functions[function].launch((gx, gy, gz), (bx, by, bz), params, shared)
         return (OK,)
@@ -451,6 +517,6 @@ def _simulator() -> Simulator:
 
 
 def _users() -> list[Any]:
-    from gridwise.devices import cuda, cuda_stream
+    from gridwise.devices import cuda, cuda_graph, cuda_stream
 
-    return [cuda, cuda_stream]
+    return [cuda, cuda_graph, cuda_stream]

@@ -14,6 +14,7 @@ from gridwise.lang.errors import DeviceError
 from . import foreign, order
 from .elements import Element, element
 from .memory import ArrayArg, Buffer
+from .recording import Copy, Fill, host_access, perform
 
 if TYPE_CHECKING:
     from .base import Device, Stream
@@ -326,6 +327,7 @@ class Array:
         if not out.flags.writeable:
             raise ValueError("the host array is read-only")
         stream = stream or self.buffer.writer or self.device.default_stream
+        host_access(stream)
         order.reads(self.buffer, stream)
         if self.contiguous and out.flags.c_contiguous:
             self.device.read(self.buffer, self.offset, out, stream, blocking)
@@ -358,11 +360,12 @@ class Array:
             if source.device is self.device and self.contiguous and source.contiguous:
                 order.reads(source.buffer, stream)
                 order.writes(self.buffer, stream)
-                self.device.copy(source.buffer, source.offset, self.buffer, self.offset, self.nbytes, stream)
-                if blocking:
+                perform(Copy(source.buffer, source.offset, self.buffer, self.offset, self.nbytes), stream)
+                if blocking and stream.recorder is None:
                     stream.synchronize()
                 return
             source = source.numpy()
+        host_access(stream)
         order.writes(self.buffer, stream)
         if self.contiguous and source.flags.c_contiguous:
             self.device.write(self.buffer, self.offset, source, stream, blocking)
@@ -402,7 +405,7 @@ class Array:
         stream = stream or self.device.default_stream
         if self.contiguous and len(set(data)) == 1:
             order.writes(self.buffer, stream)
-            self.device.fill(self.buffer, self.offset, self.nbytes, data[0], stream)
+            perform(Fill(self.buffer, self.offset, self.nbytes, data[0]), stream)
         elif self.size:
             self.copy_from(np.full(self.shape, one), stream)
 

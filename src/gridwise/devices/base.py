@@ -21,6 +21,7 @@ from .array import Array, from_host, make
 from .memory import ArrayArg as ArrayArg
 from .memory import Buffer as Buffer
 from .native import Entry
+from .recording import Recorder, Replay, Step
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Stream(abc.ABC):
     """Work in order. ``device.stream()`` makes one; every device has a ``default_stream``."""
 
     device: Device
+    recorder: Recorder | None = None  # takes the stream's work while a graph is recorded
 
     @abc.abstractmethod
     def synchronize(self) -> None:
@@ -173,6 +175,10 @@ class Device(abc.ABC):
     def entry(self, module: Module, stream: Stream) -> Entry | None:
         """How machine code can start ``module`` on ``stream`` as ``launch`` would; None if only ``launch`` can."""
         return None
+
+    def replay(self, stream: Stream, steps: list[Step]) -> Replay:
+        """Recorded steps, ready to be queued on ``stream`` as often as wanted."""
+        return Replay(self, stream, steps)
 
     # -- order -------------------------------------------------------------------------------------------
     @abc.abstractmethod

@@ -39,10 +39,12 @@ from .cuda_driver import (
     usable,
     version,
 )
+from .cuda_graph import CudaReplay
 from .cuda_module import CudaModule
 from .cuda_stream import CudaStream
 from .memory import Buffer
 from .native import Entry
+from .recording import Replay, Step
 
 STALE = ("CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_INVALID_HANDLE", "CUDA_ERROR_CONTEXT_IS_DESTROYED")
 
@@ -201,15 +203,13 @@ class CudaDevice(Device):
         assert isinstance(stream, CudaStream)
         if nbytes:
             self.enter()
-            call(
-                "cuMemcpyDtoDAsync", dst.address + dst_offset, src.address + src_offset, nbytes, stream.handle
-            )
+            call("cuMemcpyDtoDAsync", dst.address + dst_offset, src.address + src_offset, nbytes, stream.target)
 
     def fill(self, buffer: Buffer, offset: int, nbytes: int, byte: int, stream: Stream) -> None:
         assert isinstance(stream, CudaStream)
         if nbytes:
             self.enter()
-            call("cuMemsetD8Async", buffer.address + offset, byte, nbytes, stream.handle)
+            call("cuMemsetD8Async", buffer.address + offset, byte, nbytes, stream.target)
 
     # -- code --------------------------------------------------------------------------------------------
     def code_key(self) -> str:
@@ -254,7 +254,7 @@ class CudaDevice(Device):
         params = handle.pack(args, stream.fault_address, prints)
         shared = handle.shared_bytes(shared_bytes) if shared_bytes or handle.emitted.dynamic_shared else 0
         run = driver().cuLaunchKernel
-        launch = (handle.function, x, y, z, *handle.block, shared, stream.handle, params, 0)
+        launch = (handle.function, x, y, z, *handle.block, shared, stream.target, params, 0)
         (code,) = run(*launch)
         if code:
             if code.name in STALE:  # another library made its context current in this thread
@@ -271,6 +271,10 @@ class CudaDevice(Device):
         extra = (struct.pack("<Q", stream.fault_address), struct.pack("<I", handle.tag)) if emitted.faults else ()
         shared = handle.shared_bytes(0) if emitted.dynamic_shared else 0
         return Entry(function_address("cuLaunchKernel"), handle.function_address, stream.address, shared, extra)
+
+    def replay(self, stream: Stream, steps: list[Step]) -> Replay:
+        assert isinstance(stream, CudaStream)
+        return CudaReplay(self, stream, steps)
 
     # -- order -------------------------------------------------------------------------------------------
     def stream(self, priority: int = 0) -> CudaStream:

@@ -9,7 +9,10 @@ buffer holds, so that a synchronisation without faults reads one host word and c
 from __future__ import annotations
 
 import ctypes
+import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
 
 OWNER = 2  # word of the fault buffer: tag of the module whose faults it holds
 FLAG = 4  # words 4 and 5: address of the flag in host memory
+
+
+class _Redirect(threading.local):
+    handle: Any = None
 
 
 class CudaEvent(Event):
@@ -60,6 +67,7 @@ class CudaStream(Stream):
             handle = call("cuStreamCreateWithPriority", int(flag), priority)
         self.handle = handle
         self.address = int(handle)
+        self._redirect = _Redirect()
         self.held: list[Any] = []  # host memory that queued copies use
         self.fault_address = int(call("cuMemAlloc", faults.WORDS * 4))
         self.print_address = 0
@@ -78,6 +86,20 @@ class CudaStream(Stream):
     def __cuda_stream__(self) -> tuple[int, int]:
         """NVIDIA's stream protocol: (version, handle)."""
         return 0, self.address
+
+    @contextmanager
+    def redirected(self, handle: Any) -> Iterator[None]:
+        """Within the ``with``, this thread's work goes to another ``CUstream``: to be captured there."""
+        self._redirect.handle = handle
+        try:
+            yield
+        finally:
+            self._redirect.handle = None
+
+    @property
+    def target(self) -> Any:
+        """The ``CUstream`` that work goes to."""
+        return self._redirect.handle or self.handle
 
     def synchronize(self) -> None:
         self.device.enter()

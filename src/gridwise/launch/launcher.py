@@ -15,6 +15,7 @@ import numpy as np
 from gridwise.devices import order
 from gridwise.devices.array import Array, Trait
 from gridwise.devices.base import Device
+from gridwise.devices.recording import Launch, perform
 from gridwise.devices.registry import host_device, private_stream
 from gridwise.frontend import ArraySpec, Compiled, ConstSpec, ParamSpec, ScalarSpec, compile_kernel
 from gridwise.frontend import types as ty
@@ -107,8 +108,8 @@ class Launcher:
             else:
                 order.reads(buffer, stream)
         module = loaded.choose(args, grid[0])
-        device.launch(module, grid, args, stream)
-        if offer is not None:
+        perform(Launch(module, grid, args), stream)
+        if offer is not None and stream.recorder is None:
             offer(self, loaded, module, values, bounds, device, given, block, stream)
 
     def positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:

@@ -13,11 +13,13 @@ Code is never unloaded, because a finalizer may still launch when the kernel is 
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gridwise.devices import recording
 from gridwise.devices.array import Array
 from gridwise.devices.memory import Buffer
 from gridwise.devices.native import Entry
@@ -137,6 +139,7 @@ class _Writer:
     def text(self) -> str:
         c, shape = self.c, self.shape
         c.same("ptr", "%names", "null")
+        c.same("i32", c.load("i32", f"inttoptr (i64 {ctypes.addressof(recording.active)} to ptr)"), "0")
         c.same("i64", "%count", str(len(shape.parameters)))
         self.numbers = c.at(self.state(_NUMBERS), cpython.BYTES)
         for n, p in enumerate(shape.parameters):
