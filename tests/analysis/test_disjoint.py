@@ -224,3 +224,68 @@ def test_what_is_proved_shows_no_race(write, read, guard, shared, barrier, loop)
         return
     race = search(summarise(kernel), None, where.value)
     assert race is None, race
+
+
+# -- random structures of loops, branches and barriers around simple accesses ----------------------------------------
+
+_PLACES = st.sampled_from(["t", ("-", "15", "t"), ("^", "t", "1"), ("%", ("+", "t", "1"), "16"), ("^", "t", "j"),
+                           ("+", "t", ("*", "16", "j")), "0", ("&", "t", "7"), ("%", ("+", "t", "j"), "16")])
+_ACCESS = st.tuples(st.sampled_from(["write", "read"]), _PLACES)
+_BLOCKS = st.recursive(
+    st.one_of(_ACCESS, st.just(("barrier",)), st.just(("barrier",))),
+    lambda inner: st.one_of(
+        st.tuples(st.sampled_from(["for", "forn", "halve", "if", "ifj", "break", "one"]),
+                  st.lists(inner, min_size=1, max_size=4))),
+    max_leaves=7)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True,
+          suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(st.lists(_BLOCKS, min_size=2, max_size=5))
+def test_what_is_proved_of_random_barriers_shows_no_race(program):
+    kernel, s = _structured(program)
+    try:
+        check_disjoint(kernel, limit_ms=300)
+    except RaceError:
+        return
+    race = search(summarise(kernel), None, s.value)
+    assert race is None, race
+
+
+def _structured(program):
+    k = K(block=(16, 1, 1))
+    s, n = k.shared("s", (64,)), k.scalar("n")
+    names = {"t": k.tid(), "j": k.lift(0, n.value.type), "g": k.gid()}
+
+    def emit(nodes, names):
+        for kind, *rest in nodes:
+            if kind == "barrier":
+                k.barrier()
+            elif kind == "write":
+                s[_value(k, rest[0], names)] = 1
+            elif kind == "read":
+                with k.if_(s[_value(k, rest[0], names)] > 0):
+                    pass
+            elif kind == "if":
+                with k.if_((n % 2).eq(0)):
+                    emit(rest[0], names)
+            elif kind == "ifj":
+                with k.if_((names["j"] % 2).eq(0)):
+                    emit(rest[0], names)
+            elif kind == "one":  # without barriers, which not all threads would reach
+                with k.if_(names["t"].eq(0)):
+                    emit([x for x in rest[0] if x[0] in ("write", "read")], names)
+            elif kind in ("for", "forn", "break"):
+                with k.for_(0, n if kind == "forn" else 3) as j:
+                    if kind == "break":
+                        with k.if_(j.eq(n)):
+                            k.do("break")
+                    emit(rest[0], {**names, "j": j})
+            else:
+                v = k.var("v", 4)
+                with k.while_(lambda v=v: v.get > 0):
+                    emit(rest[0], {**names, "j": v.get})
+                    v.set(v.get // 2)
+
+    emit(program, names)
+    return k.done(), s

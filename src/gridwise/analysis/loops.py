@@ -70,8 +70,8 @@ class Loops(Executor):
                     continue
                 if (step := self.step(after, unknown[v], mark)) is not None:
                     steps[v] = step
-            histories = self.histories({v: n for v, n in following.items() if n is not None}, state, unknown, conds)
-            for leaf_facts, renamed in histories:
+            changed = {v: n for v, n in following.items() if n is not None}
+            for leaf_facts, renamed in self.histories(changed, state, unknown, conds, hi + 1):
                 facts += leaf_facts
                 fixed |= renamed
             for v, after in following.items():
@@ -132,51 +132,61 @@ class Loops(Executor):
         return out
 
     def histories(self, following: dict[Value, Term], state: State, unknown: dict[Value, Term],
-                  conds: Path) -> list[tuple[list[Term], dict[Value, Term]]]:
+                  conds: Path, most: int) -> list[tuple[list[Term], dict[Value, Term]]]:
         """Names whose values, from constants on, are few: their ranges and, if it is short, the list."""
-        t = self.terms
+        groups = self.closed(following, state, unknown)
+        everything = list(dict.fromkeys(v for g in groups for v in g))
+        # All of them together say most, if that list is short: how the one goes with the other.
+        for tried in ([everything], groups):
+            found = [(g, rows) for g in tried if g
+                     if (rows := self.history(g, following, state, unknown, conds, most)) is not None]
+            if found:
+                return [self.listed(g, rows, unknown) for g, rows in found]
+        return []
+
+    def closed(self, following: dict[Value, Term], state: State, unknown: dict[Value, Term]) -> list[list[Value]]:
+        """Sets of names that start as constants and change only by each other."""
         owner = {u: v for v, u in unknown.items()}
-        out: list[tuple[list[Term], dict[Value, Term]]] = []
-        done: set[Value] = set()
+        out: list[list[Value]] = []
         for v in following:
             group: list[Value] = []
-            todo = [v]
+            todo = [] if any(v in g for g in out) else [v]
             while todo:
                 w = todo.pop()
-                needs = leaves(following[w]) if w in following else {t.true}
+                needs = leaves(following[w]) if w in following else {self.terms.true}
                 start = state.env.get(w)
                 if start is None or start.code != "const" or not integral(start.type) or not needs <= owner.keys():
                     group = []
                     break
                 group.append(w)
                 todo += [owner[n] for n in needs if owner[n] not in group and owner[n] not in todo]
-            if not group or done & set(group) or all(following[w] is unknown[w] for w in group):
-                continue
-            rows = self.history(group, following, state, unknown, conds)
-            if rows is None:
-                continue
-            done |= set(group)
-            renamed: dict[Value, Term] = {}
-            for n, w in enumerate(group):
-                seen = [r[n] for r in rows]
-                leaf = unknown[w]
-                renamed[w] = leaf if leaf.type == BOOL else t.fresh(
-                    "havoc", leaf.type, leaf.scope, leaf.data.name, min(seen), max(seen))
-            facts: list[Term] = []
-            if len(rows) <= LISTED:
-                listed = t.false
-                for row in rows:
-                    same = [t.make("eq", BOOL, renamed[w], t.const(x, renamed[w].type)) for w, x in zip(group, row)]
-                    listed = t.either(listed, t.all(same))
-                facts.append(listed)
-            out.append((facts, renamed))
+            if group and any(following[w] is not unknown[w] for w in group):
+                out.append(group)
         return out
 
+    def listed(self, group: list[Value], rows: list[tuple[int, ...]],
+               unknown: dict[Value, Term]) -> tuple[list[Term], dict[Value, Term]]:
+        """Leaves with the ranges of a history, and the history as a condition if it is short."""
+        t = self.terms
+        renamed: dict[Value, Term] = {}
+        for n, w in enumerate(group):
+            seen, leaf = [r[n] for r in rows], unknown[w]
+            renamed[w] = leaf if leaf.type == BOOL else t.fresh(
+                "havoc", leaf.type, leaf.scope, leaf.data.name, min(seen), max(seen))
+        if len(rows) > LISTED:
+            return [], renamed
+        any_row = t.false
+        for row in rows:
+            same = [t.make("eq", BOOL, renamed[w], t.const(x, renamed[w].type)) for w, x in zip(group, row)]
+            any_row = t.either(any_row, t.all(same))
+        return [any_row], renamed
+
     def history(self, group: list[Value], following: dict[Value, Term], state: State, unknown: dict[Value, Term],
-                conds: Path) -> list[tuple[int, ...]] | None:
+                conds: Path, most: int) -> list[tuple[int, ...]] | None:
+        """The values of some names at the head of every iteration, of which there are at most ``most``."""
         row = tuple(state.env[w].data for w in group)
         rows: dict[tuple[int, ...], None] = {}
-        while row not in rows:
+        while row not in rows and len(rows) <= most:
             if len(rows) >= HISTORY:
                 return None
             rows[row] = None

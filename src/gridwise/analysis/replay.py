@@ -56,6 +56,7 @@ class Launch:
     grid: tuple[int, int, int] = (1, 1, 1)
     loads: dict[tuple[Value, tuple[str, ...], tuple[int, ...]], int] = field(default_factory=dict)
     dim: int = 1024  # of arrays that are not in ``dims``
+    subgroup: int = 32
 
 
 Position = tuple[tuple[int, int, int], tuple[int, int, int]]  # of the block, and in the block
@@ -132,6 +133,10 @@ class _Thread:
             return self.block[axis] * self.kernel.block[axis] + self.thread[axis]
         if code == "dim":
             return self.dim(op.operands[0], axis)
+        if code == "subgroup" and op.attrs["fn"] in ("size", "lane"):
+            (x, y, z), (width, height, _) = self.thread, self.kernel.block
+            linear = x + width * (y + height * z)
+            return self.launch.subgroup if op.attrs["fn"] == "size" else linear % self.launch.subgroup
         if code == "bitcast" and isinstance(op.operands[0].type, Scalar) and op.operands[0].type.is_int:
             code = "cast"
         return self.compute(code, op.result.type, op.operands, [self.values.get(v) for v in op.operands])
@@ -306,6 +311,8 @@ def _launch_of(summary: Summary, model: Model) -> tuple[Launch, list[Position]]:
             launch.dims[leaf.data.key] = n
         elif leaf.data.kind == "param":
             launch.scalars[leaf.data.key] = n
+        elif leaf.data.key == "size":
+            launch.subgroup = n
         elif leaf.data.kind == "gdim":
             grid[leaf.data.key] = n
     launch.loads = model.loads

@@ -24,7 +24,8 @@ from .summaries import Summary
 from .terms import Term, integral
 from .z3_library import load
 
-FIRST_MS = 250  # a first try of each encoding, before the long one
+FIRST_STEPS = 300_000  # of Z3, for a first try of each encoding: about 0.2 s, and the same on a busy machine
+FIRST_MS = 1000
 SMALL = 4096  # counterexamples are looked for among numbers below this first
 
 _COMPARE = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
@@ -261,7 +262,8 @@ class _Integers(_Encoder):
             self.approximate = True
         if self.lemmas:
             self.side += [z3.Implies(z3.And(a >= 0, b >= 0), p >= 0), z3.Implies(z3.Or(a == 0, b == 0), p == 0),
-                          z3.Implies(z3.And(a >= 1, b >= 0), p >= b), z3.Implies(z3.And(b >= 1, a >= 0), p >= a)]
+                          z3.Implies(z3.And(a >= 1, b >= 0), p >= b), z3.Implies(z3.And(b >= 1, a >= 0), p >= a),
+                          z3.Implies(z3.And(a <= -1, b >= 0), p <= -b), z3.Implies(z3.And(b <= -1, a >= 0), p <= -a)]
             for c, d, q in self.products.values():
                 for (x, w), (y, v) in (((a, b), (c, d)), ((b, a), (c, d)), ((a, b), (d, c)), ((b, a), (d, c))):
                     if w.eq(v):
@@ -331,7 +333,8 @@ class _Integers(_Encoder):
         if key not in self.quotients:
             q, r = self.fresh(), self.fresh()
             up, down = z3.And(r >= 0, r < b), z3.And(r <= 0, r > b)
-            self.side += [a == self.product(q, b) + r, up if positive else z3.If(b > 0, up, z3.Or(down, b == 0))]
+            self.side += [a == self.product(q, b) + r, up if positive else z3.If(b > 0, up, z3.Or(down, b == 0)),
+                          z3.Implies(z3.And(a >= 0, b > 0), z3.And(q >= 0, q <= a))]
             self.quotients[key] = a, b, q, r  # the operands are kept so that their numbers stay theirs
         return self.quotients[key][2:]
 
@@ -357,7 +360,7 @@ def _plan(codes: set[str], rules: frozenset[str], limit_ms: int, long: bool) -> 
     """Which encodings to try, in order, and for how long."""
     bits, products = bool(codes & _BITWISE), "product" in codes
     if long:
-        order = ["bits", "integers"] if bits and not products else ["integers", "bits"]
+        order = ["bits", "integers"] if bits and not products else ["lemma", "integers", "bits"]
         return [(name, limit_ms) for name in order if name in rules]
     integers = ["lemma", "integers"] if products else ["integers"]
     order = ["bits", *integers] if bits else [*integers, "bits"]
@@ -399,6 +402,8 @@ def _ask(summary: Summary, pair: Pair, conditions: list[tuple[tuple[Term, ...], 
     encode = _Bits(z3, pair, facts) if name == "bits" else _Integers(z3, pair, facts, name == "lemma", lemmas)
     solver = z3.Solver()
     solver.set("timeout", ms)
+    if ms <= FIRST_MS:
+        solver.set("rlimit", FIRST_STEPS)
     asserted = [encode(c, which) for cs, which in conditions for c in cs]
     asserted += [encode(x, 1) == encode(y, 2) for x, y in zip(
         pair.a.index[: pair.axes], pair.b.index[: pair.axes], strict=True)]
@@ -416,7 +421,7 @@ def _model(z3: Any, solver: Any, encode: _Encoder) -> Model:
     solver.push()
     small = [v for (t, _), v in encode.given.items() if t.code == "leaf" and t.data.kind != "tid"]
     solver.add(*(z3.And(v >= -SMALL, v <= SMALL) for v in small))
-    solver.set("timeout", FIRST_MS)
+    solver.set("timeout", FIRST_MS // 4)
     if solver.check() == z3.sat:
         found = solver.model()
     solver.pop()

@@ -197,14 +197,23 @@ class Executor:
             return self.out.dim(op.operands[0], axis)
         args = [self.values[v] for v in op.operands]
         if code == "subgroup":
+            size = t.leaf("havoc", result.type, LAUNCH, "subgroup.size()", 1, 128, "size")
             if op.attrs["fn"] == "size":
-                return t.leaf("havoc", result.type, LAUNCH, "subgroup.size()", 1, 128, "size")
-            if op.attrs["fn"] == "lane":
-                return t.leaf("havoc", result.type, THREAD, "subgroup.lane()", 0, 127, "lane")
+                return size
+            if op.attrs["fn"] == "lane":  # subgroups are made of threads in a row, x fastest
+                return t.make("mod", result.type, t.make("cast", result.type, self.linear()), size)
             return t.fresh("data", result.type, THREAD, f"subgroup.{op.attrs['fn']}")
         if code == "bitcast" and args[0].type.is_int and result.type.is_int:
             code = "cast"
         return t.make(code, result.type, *args, data=op.attrs.get("fn"))
+
+    def linear(self) -> Term:
+        """The thread's number in its block, x fastest."""
+        t, index, out = self.terms, self.kernel.index, self.tid[2]
+        for axis in (1, 0):
+            scaled = t.make("xmul", index, out, t.const(self.kernel.block[axis], index))
+            out = t.make("xadd", index, scaled, self.tid[axis])
+        return out
 
     def exactly(self, value: Value) -> Term:
         """The term of an ``assume``, whose arithmetic is in unbounded integers."""

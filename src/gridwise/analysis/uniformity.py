@@ -153,7 +153,8 @@ class _Analysis:
         if op.code == "set":
             var, value = op.operands
             return {**env, var: _join(self.why(value), control)}, control
-        if op.code in ("barrier", "subgroup") and control is not None and self.refuse:
+        together = op.code == "barrier" or (op.code == "subgroup" and op.attrs["fn"] not in ("size", "lane"))
+        if together and control is not None and self.refuse:
             self.refused(op, control)
         if op.code == "store":
             array = op.operands[0]

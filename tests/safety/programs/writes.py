@@ -152,7 +152,7 @@ def wraps_by_factor(c: DisjointSlice[f32], w: i32, BAD: Const[bool]):
          grid=(2, 2))
 def wraps_in_a_matrix(c: DisjointSlice[f32], w: i32, h: i32, BAD: Const[bool]):
     row, col = thread.index_2d()
-    if row < h and col < w and w > 0 and (BAD or w <= 16384 and h <= 16384):
+    if row < h and col < w and w > 0 and (BAD or (w <= 16384 and h <= 16384)):
         c[row * w + col] = 1.0
 
 
@@ -175,9 +175,7 @@ def bit_set(c: DisjointSlice[f32], BAD: Const[bool]):
 @program("index clamped at the end", lambda: (zeros(500),))
 def clamped_end(c: DisjointSlice[f32], BAD: Const[bool]):
     i = int(thread.index_1d())
-    if BAD:
-        c[min(i, len(c) - 1)] = 1.0
-    elif i < len(c):
+    if BAD or i < len(c):
         c[min(i, len(c) - 1)] = 1.0
 
 
