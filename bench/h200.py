@@ -441,10 +441,24 @@ def section_launch(cuda: Any) -> None:
         for name, way in ways.items():
             times[name].append(way())
             cuda.synchronize()
+    kernels = 100
+    with gw.graph(cuda) as graph:
+        for _ in range(kernels):
+            prepared(a, b, c)
+    graph()
+    cuda.synchronize()
+    replays = []
+    for _ in range(9):
+        replays.append(timeit.Timer("g()", globals={"g": graph}).timeit(50) / 50 / kernels)
+        cuda.synchronize()
     floor = statistics.median(times["compiled loop"])
     for name, found in times.items():
         t = statistics.median(found)
         row(f"launch, {name}", f"{t * 1e6:.2f} us", f"{t / floor:.2f} of cuLaunchKernel from machine code", us=t * 1e6)
+    t = statistics.median(replays)
+    row("launch, graph of 100", f"{t * 1e6:.2f} us", "a kernel, host time of a replay", us=t * 1e6)
+    total = seconds(cuda, graph, 20)
+    row("graph of 100, on the device", f"{total / kernels * 1e6:.2f} us", "a kernel of 1,024 elements")
 
 
 # ---- stress, semantics, conformance ----------------------------------------------------------------------------------

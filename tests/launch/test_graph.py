@@ -69,6 +69,10 @@ def test_an_update_changes_arguments(device: gw.Device) -> None:
     assert (c.numpy() == 6).all()
     g()
     assert (c.numpy() == 50).all()
+    g.update(0, scale.prepare(device), a, c, by=1.0)
+    g()
+    assert (c.numpy() == 3).all()
+    g.update(0, scale, b, c, 10.0)
     with pytest.raises(gw.LaunchError, match="has 1 launches: there is no number 1"):
         g.update(1, scale, b, c, 10.0)
     with pytest.raises(gw.LaunchError, match="is of scale, not of pick"):

@@ -58,8 +58,9 @@ class Graph:
             raise LaunchError(f"the graph has {len(places)} launches: there is no number {n}")
         before = self._recorder.steps[places[n]]
         assert isinstance(before, Launch)
-        if kernel.name != before.module.kernel.name:
-            raise LaunchError(f"launch {n} of the graph is of {before.module.kernel.name}, not of {kernel.name}")
+        name = getattr(kernel, "kernel", kernel).name  # of a prepared kernel, the kernel's
+        if name != before.module.kernel.name:
+            raise LaunchError(f"launch {n} of the graph is of {before.module.kernel.name}, not of {name}")
         with Recorder(self.stream) as one:
             kernel(*args, stream=self.stream, **named)
         if len(one.steps) != 1:
