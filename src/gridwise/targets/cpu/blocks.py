@@ -21,6 +21,7 @@ from .memory import ArrayRef
 from .shapes import VARYING, Jump, Shape, Shapes
 
 _LINE = 64  # bytes: what context and shared memory are aligned to
+STRIP = 8  # rows of blocks
 
 
 class BlockGang(Gang):
@@ -157,13 +158,21 @@ class Blocks:
         return frame.finish("block", self.context, self.shared)
 
     def _block_index(self, now: str) -> list[str]:
-        f, domain = self.fn, self.kernel.domain
-        if domain == 1:
+        """Blocks of a plane go by strips of ``STRIP`` rows of blocks, down each column of a strip: neighbours along
+        both axes are near in time, so that what they share is still in the cache."""
+        f, z = self.fn, "0"
+        if self.kernel.domain == 1:
             return [now, "0", "0"]
-        x, rest = f.value(f"urem i64 {now}, %grid.x"), f.value(f"udiv i64 {now}, %grid.x")
-        if domain == 2:
-            return [x, rest, "0"]
-        return [x, f.value(f"urem i64 {rest}, %grid.y"), f.value(f"udiv i64 {rest}, %grid.y")]
+        if self.kernel.domain == 3:
+            plane = f.value("mul i64 %grid.x, %grid.y")
+            now, z = f.value(f"urem i64 {now}, {plane}"), f.value(f"udiv i64 {now}, {plane}")
+        strip = f.value(f"mul i64 %grid.x, {STRIP}")
+        inside = f.value(f"urem i64 {now}, {strip}")
+        top = f.value(f"mul i64 {f.value(f'udiv i64 {now}, {strip}')}, {STRIP}")
+        left = [("i64", f.value(f"sub i64 %grid.y, {top}")), ("i64", str(STRIP))]
+        high = self.frame.arith.intrinsic("llvm.umin.i64", "i64", left, "high")
+        y = f.value(f"add i64 {top}, {f.value(f'urem i64 {inside}, {high}')}")
+        return [f.value(f"udiv i64 {inside}, {high}"), y, z]
 
     def _declare(self) -> None:
         """Variables, arrays, and room in context memory for all that outlives a run."""

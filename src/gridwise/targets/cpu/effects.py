@@ -47,8 +47,12 @@ class Effects(Subgroups):
         unit = self.arith.memory(t)
         old = "" if ignored else self.fn.alloca(f"[{self.lanes} x {self.arith.scalar(t)}]", "old", 64)
 
-        def once(lane: str) -> None:
-            pointer = self._lane_pointer(place, offsets, unit, lane)
+        def once(lane: str, index: str | None = None) -> None:
+            if index is not None:
+                ty = self.arith.scalar(place.index)
+                pointer = self.fn.value(f"getelementptr {place.unit}, ptr {place.base}, {ty} {index}", "target")
+            else:
+                pointer = self._lane_pointer(place, offsets, unit, lane)
             given = [o if v.stride == 0 else self.lane_of(o, t, lane) for o, v in zip(operands, values, strict=True)]
             result = self._one(fn, pointer, t, given, order)
             if old:
@@ -56,8 +60,11 @@ class Effects(Subgroups):
                 self.fn.do(f"store {unit} {result}, ptr {at}")
 
         if alone and self.mask is None:
+            array = self.arrays[op.operands[0]]
+            direct = array.type.rank == 1 and isinstance(array.type.elem, Scalar) and array.type.space == "shared"
             for lane in range(self.lanes):
-                once(str(lane))
+                index = self.piece(op.operands[1], lane) if direct and place.stride is None else None
+                once(str(lane), index)
         else:
             with self.each_lane("atomic") as lane_:
                 once(lane_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gridwise.ir import Op, Value
+from gridwise.ir import Op, Value, ops
 from gridwise.ir.types import BOOL, I64, ArrayType, Scalar
 from gridwise.targets.llvm.text import splat, vector
 
@@ -48,6 +48,7 @@ class Memory(Lanes):
         super().__init__(*args)  # type: ignore[arg-type]
         self.arrays: dict[Value, ArrayRef] = {}
         self.pointers = vector("ptr", self.lanes)
+        self.loaded: dict[Value, Place] = {}  # neighbours read from memory that nothing writes
         self.streamed: frozenset[Op] = frozenset()  # stores of whole cache lines that go past the cache
 
     # -- addresses -------------------------------------------------------------------------------------------
@@ -118,6 +119,8 @@ class Memory(Lanes):
         place = self.place(op)
         hint = op.result.name or self.arrays[op.operands[0]].pointer.strip("%").removeprefix("arg.")
         val = self.read(place, hint)
+        if place.stride == 1 and place.elem != BOOL and self.arrays[op.operands[0]].type.access == "read":
+            self.loaded[op.result] = place
         if place.elem == BOOL:
             lanes = 1 if val.stride == 0 else self.lanes
             val = Val(self.fn.value(f"icmp ne {vector('i8', lanes)} {val.text}, {splat('i8', '0', lanes)}"), val.stride)
@@ -200,6 +203,26 @@ class Memory(Lanes):
         for extent in t.shape:
             count *= extent
         return -(-count * t.elem.size * self.lanes // 64) * 64
+
+    def piece(self, v: Value, lane: int, depth: int = 4) -> str | None:
+        """One lane of a value, computed anew by scalar operations from memory, if that is a short way to it."""
+        val = self.values.get(v)
+        if val is None or not isinstance(v.type, Scalar):
+            return None
+        if val.stride is not None:
+            return self.at_lane(val, v.type, str(lane))
+        if v in self.loaded:
+            ty = self.arith.memory(v.type)
+            at = self.fn.value(f"getelementptr {ty}, ptr {self.loaded[v].pointer}, i64 {lane}", "at")
+            return self.fn.value(f"load {ty}, ptr {at}, align {v.type.size}")
+        op = v.op
+        if op is None or op.result is None or depth == 0 or not ops.TABLE[op.code].pure or not op.operands:
+            return None
+        parts = [self.piece(o, lane, depth - 1) for o in op.operands]
+        if any(p is None for p in parts):
+            return None
+        types = [o.type for o in op.operands]
+        return self.arith.emit(op.code, types, v.type, parts, 1, "", op.attrs.get("fn", ""))  # type: ignore[arg-type]
 
     # -- lane by lane --------------------------------------------------------------------------------------------
     def spill(self, val: Val, t: Scalar, hint: str) -> str:
