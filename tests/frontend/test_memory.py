@@ -69,6 +69,11 @@ def witness_too_wide(o: DisjointSlice[f32, 2]):
     o[i] = 1.0
 
 
+def not_distinct(o: DisjointSlice[f32]):
+    i = thread.index_1d()  # HERE
+    o[i] = 1.0
+
+
 def float_index(o: DisjointSlice[f32], x: f32):
     o[x] = 1.0  # HERE
 
@@ -96,6 +101,10 @@ def loops_over_an_array(a: Slice[f32], c: DisjointSlice[f32]):
 
 def slices(a: Slice[f32], c: DisjointSlice[f32]):
     c[thread.index_1d()] = a[1:3]  # HERE
+
+
+def test_a_witness_has_an_axis_for_each_of_the_launch():
+    refused(not_distinct, gw.KernelTypeError, "thread.index_2d()", "thread.global_index(0)", domain=2)
 
 
 @pytest.mark.parametrize(

@@ -760,3 +760,49 @@ def meters(o: DisjointSlice[f32], d: Meters):
 
 def test_numpy_scalars_and_nominal_floats():
     assert "add" in to_text(compiled(meters).kernel)
+
+
+def first_in_a_loop(x: f32):
+    while True:
+        return Point(x, 2.0), 3, 0.5
+
+
+def in_a_with(x: f32):
+    with gw.unsafe("nothing to see"):
+        return x, 1
+
+
+def make_in_branch(o: DisjointSlice[f32], n: i32):
+    x = f32(1)
+    for k in range(3):
+        y = f32(k)
+        g = lambda v: v + y  # noqa: B023, E731
+    o[thread.index_1d()] = g(x)  # HERE
+
+
+def method_in_a_name(o: DisjointSlice[f32], p: Point):
+    grow = p.grow  # HERE
+    grow(1.0)
+    o[thread.index_1d()] = p.x
+
+
+@gw.kernel(block=1)
+def odd_returns(o: DisjointSlice[f32]):
+    if thread.global_index() == 0:
+        p, n, h = first_in_a_loop(4.0)
+        a, b = in_a_with(5.0)
+        pair = (Point(1.0), clamp)
+        for _ in range(2):
+            p.x += pair[1](pair[0].x)
+        o[0] = p.x * 100.0 + p.y * 10.0 + f32(n) + h + a * f32(b)
+
+
+def test_values_returned_from_inside_loops():
+    o = np.zeros(1, np.float32)
+    run(odd_returns, o, grid=1)
+    assert o[0] == 600 + 20 + 3.5 + 5
+
+
+def test_compile_time_values_do_not_leave_their_branch():
+    refused(make_in_branch, gw.KernelTypeError, "chosen in a branch or loop")
+    refused(method_in_a_name, gw.KernelTypeError, "cannot be held by a name")

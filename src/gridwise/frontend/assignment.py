@@ -12,7 +12,21 @@ from .refuse import refuse
 from .scopes import Frame, Local, has_struct
 from .source import text
 from .types import FixedTy, NotAType, ScalarTy, StaticTy, Ty, WitnessTy, resolve
-from .values import ArrayV, Const, ElementV, FixedV, Static, StructV, TupleV, Val, VecV, WitnessV
+from .values import (
+    ArrayV,
+    Const,
+    ElementV,
+    FixedV,
+    IterV,
+    MethodV,
+    RangeV,
+    Static,
+    StructV,
+    TupleV,
+    Val,
+    VecV,
+    WitnessV,
+)
 
 
 def assignment(f: Frame, node: ast.Assign) -> None:
@@ -62,6 +76,8 @@ def assign_name(f: Frame, name: str, value: Val, source: ast.AST, target: ast.AS
     if isinstance(value, ArrayV) and value.ir.op is not None and value.ir.op.attrs.get("name") == value.name:
         value.ir.op.attrs["name"] = value.ir.name = name  # a shared or local array takes the author's name
         value = ArrayV(name, value.ir, value.elem, value.kind)
+    if isinstance(value, RangeV | IterV | MethodV):
+        f.fail(KernelTypeError, source, f"{value.type} cannot be held by a name", "write it where it is used")
     if isinstance(value, Static) and isinstance(value.obj, str):
         f.fail(KernelTypeError, source, "a string cannot be held in a kernel", "print it directly, or use an enum")
     f.bind(name, convert.definite(f, value, source), target, literal)

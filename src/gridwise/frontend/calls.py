@@ -8,14 +8,14 @@ import types
 from dataclasses import dataclass, field
 from typing import Any
 
-from gridwise.ir.core import Op
+from gridwise.ir.core import Op, Region
 from gridwise.ir.types import VarType
 from gridwise.lang.errors import KernelSyntaxError, KernelTypeError, KernelValueError
 from gridwise.lang.operation import Operation
 
 from . import convert, expressions, generics, library, operators, statements
 from .refuse import refuse
-from .scopes import Flow, Frame, Local, State, has_struct, merge, parameters
+from .scopes import Flow, Frame, Local, State, merge, parameters
 from .signature import hints_of
 from .source import SourceFile, find, unwrap
 from .structure import structured, tail_returns
@@ -35,6 +35,7 @@ class Result:
     single: bool
     tails: set[int]
     annotation: Ty | None
+    region: Region | None = None  # where the body began, if no return leaves from inside it
     flows: list[Flow] = field(default_factory=list)
     weak: list[tuple[Op, Const, ast.AST]] = field(default_factory=list)
     returned: bool = False
@@ -60,11 +61,10 @@ def shape_of(node: ast.FunctionDef) -> tuple[list[ast.stmt], set[int], int]:
 
 
 def _walk(node: ast.AST) -> list[ast.AST]:
-    out = [node]
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.FunctionDef | ast.Lambda | ast.ClassDef | ast.AsyncFunctionDef):
-            out += _walk(child)
-    return out
+    """The nodes of one function: those of functions inside it are their own."""
+    if isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef | ast.AsyncFunctionDef):
+        return []
+    return [node, *(n for child in ast.iter_child_nodes(node) for n in _walk(child))]
 
 
 # -- which function --------------------------------------------------------------------------------
@@ -262,6 +262,8 @@ def _body(f: Frame, g: Frame, callee: ast.FunctionDef, name: str, hints: dict[st
     nested_tails = len(tails) < returns
     annotated = generics.return_type(f, g, hints.get("return"), callee)
     g.result = r = Result(f.ctx.new_scope() if nested_tails else 0, returns == 1, tails, annotated)
+    if not r.scope:
+        r.region = f.ctx.open[-1]
     if r.scope:
         op = f.b.scope(r.scope)
         with f.ctx.into(op.regions[0]):
@@ -326,12 +328,12 @@ def _give(f: Frame, r: Result, value: Val, source: ast.AST) -> None:
     if r.annotation is not None:
         value = convert.coerce(f, value, r.annotation, source, f"{f.name} returns")
     if r.single:
-        t = value.type
-        if has_struct(t) or isinstance(t, StaticTy) or isinstance(value, Const):
-            f.locals[RETURN] = Local(RETURN, StaticTy("the result", id(value)), [], f.loc(source))
+        here = f.ctx.open[-1] is r.region  # nothing was branched around: the value itself is the result
+        if here or isinstance(value, Const | Static):
+            f.locals[RETURN] = Local(RETURN, StaticTy("the result", id(value), value), [], f.loc(source))
             f.flow[RETURN] = State(value, f.ctx.open[-1])
         else:
-            f.bind(RETURN, value, source)
+            f.bind(RETURN, convert.definite(f, value, source), source)
         return
     local = f.locals.get(RETURN)
     if isinstance(value, Const) and value.weak:
@@ -374,8 +376,6 @@ def _decide(f: Frame, r: Result, t: Ty, keep: bool = False) -> None:
             f.fail(
                 KernelTypeError, source, f"{f.name} returns {t} on another path, and this is {convert.name_of(value)}"
             )
-        from gridwise.ir.core import Region
-
         with f.ctx.into(Region()):
             fitted = convert.coerce(f, value, t, source, f"{f.name} returns")
         assert isinstance(fitted, Num) and op.result is not None
@@ -390,13 +390,13 @@ def _decide(f: Frame, r: Result, t: Ty, keep: bool = False) -> None:
 def snapshot(f: Frame) -> Any:
     """The state of a function's result, to undo a branch that is only type-checked."""
     r = f.result
-    return None if r is None else (len(r.flows), r.returned, r.nothing)
+    return None if r is None else (len(r.flows), r.returned, r.nothing, len(r.weak))
 
 
 def restore(f: Frame, state: Any) -> None:
     r = f.result
     if r is not None:
-        del r.flows[state[0] :]
+        del r.flows[state[0] :], r.weak[state[3] :]
         r.returned, r.nothing = state[1], state[2]
 
 

@@ -18,7 +18,7 @@ from gridwise.lang.errors import KernelNameError, KernelSyntaxError, KernelTypeE
 from gridwise.lang.structs import is_struct
 from gridwise.lang.vectors import Vector
 
-from . import assignment, attributes, calls, convert, memory, operators, subscripts
+from . import assignment, attributes, calls, convert, memory, operators, statements, subscripts
 from .refuse import refuse
 from .scopes import Frame, merge
 from .source import text
@@ -294,7 +294,10 @@ def unify(f: Frame, items: list[Val], node: ast.AST) -> Ty:
 def _ifexp(f: Frame, node: ast.IfExp) -> Val:
     cond = condition(f, node.test)
     if isinstance(cond, Const):
-        return expr(f, node.body if cond.value else node.orelse)
+        taken, dropped = (node.body, node.orelse) if cond.value else (node.orelse, node.body)
+        if statements.asks_target(node.test):
+            statements.check_only(f, lambda: expr(f, dropped))
+        return expr(f, taken)
     before = f.flow
     sides: list[tuple[Region, Val, Any]] = []
     for side in (node.body, node.orelse):

@@ -224,7 +224,7 @@ def _root(node: ast.AST) -> str:
 
 def _alias(g: Frame, param: str, v: Val, node: ast.AST) -> None:
     """Bind a name that is never rebound straight to its value: no slot is needed."""
-    g.locals[param] = Local(param, StaticTy(str(v.type), id(v)), [], g.loc(g.node))
+    g.locals[param] = Local(param, StaticTy(str(v.type), id(v), v), [], g.loc(g.node))
     assert g.flow is not None
     g.flow[param] = State(v, g.ctx.open[-1])
 

@@ -29,8 +29,21 @@ def index(f: Frame, node: ast.Call, rank: int) -> Val:
             f"thread.index_{rank}d() in a kernel of domain {f.ctx.domain}",
             f"write @gw.kernel(domain={rank})",
         )
+    _distinct(f, node, f"index_{rank}d", rank)
     f.at(node)
     return _witness(f, [f.b.identity("global_idx", axis) for axis in reversed(range(rank))])
+
+
+def _distinct(f: Frame, node: ast.Call, name: str, rank: int) -> None:
+    """A witness of fewer axes than the launch would be held by several threads."""
+    if rank < f.ctx.domain:
+        other = "its own number on x is thread.global_index(0)"
+        f.fail(
+            KernelTypeError,
+            node,
+            f"thread.{name}() is not distinct among the threads of a kernel of domain {f.ctx.domain}",
+            f"write thread.index_{f.ctx.domain}d(); {other}",
+        )
 
 
 def _axis(f: Frame, node: ast.Call, name: str) -> int:
@@ -92,6 +105,7 @@ def warp_index(f: Frame, node: ast.Call) -> Val:
 def run(f: Frame, node: ast.Call) -> Val:
     """The n consecutive indices of this thread. The launch sees to it that threads * n stays an index."""
     (a,) = builtin.positional(f, node, "run", 1)
+    _distinct(f, node, "run", 1)
     n = convert.python_value(a.value)
     if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= 65536:
         f.fail(KernelValueError, a.node, "the length of a run is a constant from 1 to 65536")
@@ -108,6 +122,7 @@ def run(f: Frame, node: ast.Call) -> Val:
 def grid_stride(f: Frame, node: ast.Call) -> Val:
     """Every index of an array that falls to this thread as the grid walks over it."""
     (a,) = builtin.positional(f, node, "grid_stride", 1)
+    _distinct(f, node, "grid_stride", 1)
     f.at(node)
     b = f.b
     if isinstance(a.value, ArrayV):

@@ -175,11 +175,15 @@ class Frame:
             hint = f"bind {name} before the branch or loop" if first or state else f"assign {name} first"
             self.fail(KernelNameError, node, f"'{name}' {how}", hint)
         local = self.locals[name]
-        if state.value is not None and (state.region in self.ctx.open or isinstance(local.type, StaticTy)):
+        lasting = isinstance(state.value, vals.Static | vals.Const | vals.ArrayV)
+        if state.value is not None and (lasting or state.region in self.ctx.open):
             return state.value
         if isinstance(local.type, StaticTy):
             self.fail(
-                KernelTypeError, node, f"'{name}' may be one of several compile-time objects here", "choose it once"
+                KernelTypeError,
+                node,
+                f"'{name}' was chosen in a branch or loop, and may be one of several things here",
+                "choose it once, outside",
             )
         scalars = [vals.Num(t, self.b.get(slot)) for t, slot in zip(local.type.leaves, local.slots, strict=True)]
         value = vals.rebuild(local.type, scalars)

@@ -50,8 +50,8 @@ def _if(f: Frame, node: ast.If) -> None:
     test = expressions.condition(f, node.test)
     if isinstance(test, Const):
         taken, dropped = (node.body, node.orelse) if test.value else (node.orelse, node.body)
-        if _asks_target(f, node.test):
-            _check_only(f, dropped)
+        if asks_target(node.test):
+            check_only(f, lambda: block(f, dropped))
         block(f, taken)
         return
     f.at(node.test)
@@ -86,7 +86,7 @@ def branches(f: Frame, arms: list[tuple[Region, Callable[[], None]]]) -> Flow | 
     return merge(ends)
 
 
-def _asks_target(f: Frame, test: ast.expr) -> bool:
+def asks_target(test: ast.expr) -> bool:
     for n in ast.walk(test):
         if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute | ast.Name):
             name = n.func.attr if isinstance(n.func, ast.Attribute) else n.func.id
@@ -95,7 +95,7 @@ def _asks_target(f: Frame, test: ast.expr) -> bool:
     return False
 
 
-def _check_only(f: Frame, body: list[ast.stmt]) -> None:
+def check_only(f: Frame, build: Callable[[], object]) -> None:
     """Type-check the branch that this target does not take; its code is thrown away."""
     before, locals_ = f.flow, dict(f.locals)
     loops = [(len(loop.breaks), len(loop.continues)) for loop in f.loops]
@@ -103,7 +103,7 @@ def _check_only(f: Frame, body: list[ast.stmt]) -> None:
     assert before is not None
     f.flow = dict(before)
     with f.ctx.into(Region()):
-        block(f, body)
+        build()
     f.flow = before
     f.locals = locals_
     calls.restore(f, result)

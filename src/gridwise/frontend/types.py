@@ -149,6 +149,7 @@ class StaticTy(Ty):
 
     what: str
     identity: int
+    held: Any = dataclasses.field(default=None, compare=False)  # the value itself (values.Val)
 
     @property
     def leaves(self) -> tuple[ScalarTy, ...]:

@@ -79,7 +79,7 @@ class Static(Val):
 
     @property
     def type(self) -> Ty:
-        return StaticTy(describe(self.obj), id(self.obj))
+        return StaticTy(describe(self.obj), id(self.obj), self)
 
 
 @dataclass(eq=False)
@@ -146,7 +146,7 @@ class ArrayV(Val):
 
     @property
     def type(self) -> Ty:
-        return StaticTy(f"the array {self.name}", id(self.ir))
+        return StaticTy(f"the array {self.name}", id(self.ir), self)
 
     @property
     def layout(self) -> ArrayType:
@@ -178,7 +178,7 @@ class FuncV(Val):
 
     @property
     def type(self) -> Ty:
-        return StaticTy("a function", id(self))
+        return StaticTy("a function", id(self), self)
 
 
 @dataclass(eq=False)
@@ -192,7 +192,7 @@ class MethodV(Val):
 
     @property
     def type(self) -> Ty:
-        return StaticTy(f"the method {self.name}", id(self.func))
+        return StaticTy(f"the method {self.name}", id(self.func), self)
 
 
 @dataclass(eq=False)
@@ -209,7 +209,7 @@ class RangeV(Val):
 
     @property
     def type(self) -> Ty:
-        return StaticTy("a range", id(self))
+        return StaticTy("a range", id(self), self)
 
 
 @dataclass(eq=False)
@@ -220,7 +220,7 @@ class IterV(Val):
 
     @property
     def type(self) -> Ty:
-        return StaticTy("an iterator", id(self))
+        return StaticTy("an iterator", id(self), self)
 
 
 def describe(obj: Any) -> str:
@@ -271,4 +271,7 @@ def rebuild(t: Ty, scalars: list[Num]) -> Val:
         return OptionV(t, present, rebuild(t.elem, scalars))
     if isinstance(t, WitnessTy):
         return WitnessV(t, tuple(scalars.pop(0) for _ in range(t.rank)))
-    raise AssertionError(f"{t} is not made of scalars")
+    assert isinstance(t, StaticTy)
+    assert t.held is not None
+    held: Val = t.held
+    return held
