@@ -82,14 +82,9 @@ def check(kernel: Kernel, available: frozenset[Cap]) -> None:
             kernel.loc,
             "put several arrays into one with a struct element type, or split the kernel",
         )
+    if Cap.F64 not in available:
+        refuse_doubles(kernel)
     for op in kernel.walk():
-        values = [*op.operands, *([op.result] if op.result is not None else [])]
-        if Cap.F64 not in available and any(_double(v) for v in values):
-            raise UnsupportedError(
-                f"{kernel.name}: {Cap.F64.value} are not available on this WebGPU device",
-                op.loc or kernel.loc,
-                "use f32",
-            )
         if op.code == "subgroup" and Cap.SUBGROUP not in available:
             raise UnsupportedError(
                 f"{kernel.name}: {Cap.SUBGROUP.value} are not available on this WebGPU device",
@@ -98,6 +93,18 @@ def check(kernel: Kernel, available: frozenset[Cap]) -> None:
             )
         if op.code == "atomic":
             _atomic(kernel, op)
+
+
+def refuse_doubles(kernel: Kernel) -> None:
+    """Raise UnsupportedError at the first line that uses a 64-bit float."""
+    for op in kernel.walk():
+        values = [*op.operands, *([op.result] if op.result is not None else [])]
+        if any(_double(v) for v in values):
+            raise UnsupportedError(
+                f"{kernel.name}: {Cap.F64.value} are not available on this WebGPU device",
+                op.loc or kernel.loc,
+                "use f32",
+            )
 
 
 def _atomic(kernel: Kernel, op: Op) -> None:

@@ -12,7 +12,7 @@ from gridwise.lang.errors import Loc
 from .access import Access
 from .algebra import Fragile
 from .body import NOTHING, Body
-from .capabilities import SHARED_BYTES
+from .capabilities import SHARED_BYTES, refuse_doubles
 from .control import ControlFlow
 from .dialect import NAGA, PORTABLE, Dialect, Numerics
 from .layout import Layout, Variant, layout
@@ -393,6 +393,8 @@ def emit(
     kernel: Kernel, dialect: Dialect = NAGA, numerics: Numerics = PORTABLE, variant: Variant | None = None
 ) -> Shader:
     """WGSL of a lowered kernel. Raises UnsupportedError, at its line, for what WGSL cannot do."""
+    if not dialect.f64:
+        refuse_doubles(kernel)
     arrays = [n for n, p in enumerate(kernel.params) if p.is_array]
     chosen = variant or Variant()
     if not chosen.binding:
