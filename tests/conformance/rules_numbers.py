@@ -362,7 +362,9 @@ def float_extremes_with_nan_and_zeros(device, t):
 
 
 @gw.kernel(block=64)
-def to_integers(x: Slice[f32], a: DisjointSlice[i32], b: DisjointSlice[u32], c: DisjointSlice[i8], d: DisjointSlice[u8]):
+def to_integers(
+    x: Slice[f32], a: DisjointSlice[i32], b: DisjointSlice[u32], c: DisjointSlice[i8], d: DisjointSlice[u8]
+):
     i = thread.index_1d()
     if i in x and i in a and i in b and i in c and i in d:
         a[i] = i32(x[i])
@@ -397,7 +399,9 @@ def floats_become_wide_integers_saturating(device):
 
 
 @gw.kernel(block=64)
-def to_floats(a: Slice[i32], b: Slice[u32], o: DisjointSlice[f32, 2], h: DisjointSlice[f16, 2], k: DisjointSlice[bf16, 2]):
+def to_floats(
+    a: Slice[i32], b: Slice[u32], o: DisjointSlice[f32, 2], h: DisjointSlice[f16, 2], k: DisjointSlice[bf16, 2]
+):
     i = int(thread.index_1d())
     if i < len(a) and i < len(b) and i < o.shape[0] and i < h.shape[0] and i < k.shape[0]:
         o[i, 0] = f32(a[i])
