@@ -1,11 +1,12 @@
 """The ``device`` fixture: a test that takes it runs on every device of this machine.
 
-GRIDWISE_EXPECT names the devices that must be there (``cpu,check,vulkan``): one that is missing fails the run
-before any test, so that nothing is ever skipped in silence.
+GRIDWISE_EXPECT names the devices, and the libraries to work with, that must be there (``cpu,check,vulkan,torch``):
+one that is missing fails the run before any test, so that nothing is ever skipped in silence.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 
 os.environ.setdefault("GRIDWISE_CACHE", "0")  # every test compiles what it runs; the tests of the cache turn it on
@@ -15,6 +16,7 @@ import pytest
 import gridwise as gw
 from gridwise.devices import registry
 
+LIBRARIES = ("torch", "jax")
 KINDS = ("check", "cpu", "vulkan", "cuda")
 
 
@@ -28,10 +30,13 @@ PRESENT = _present()
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     expected = [n.strip() for n in os.environ.get("GRIDWISE_EXPECT", "").split(",") if n.strip()]
-    missing = [n for n in expected if n not in PRESENT]
+    missing = [n for n in expected if n not in PRESENT and not (n in LIBRARIES and importlib.util.find_spec(n))]
     if missing:
         why = []
         for name in missing:
+            if name in LIBRARIES:
+                why.append(f"{name} is not installed")
+                continue
             try:
                 gw.device(name)
             except gw.GridwiseError as e:
@@ -40,8 +45,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    absent = [k for k in KINDS if k not in PRESENT]
-    return f"devices: {', '.join(PRESENT)}" + (f" (not here: {', '.join(absent)})" if absent else "")
+    libraries = [n for n in LIBRARIES if importlib.util.find_spec(n)]
+    absent = [k for k in KINDS if k not in PRESENT] + [n for n in LIBRARIES if n not in libraries]
+    found = f"devices: {', '.join(PRESENT)}" + (f"; libraries: {', '.join(libraries)}" if libraries else "")
+    return found + (f" (not here: {', '.join(absent)})" if absent else "")
 
 
 @pytest.fixture(params=PRESENT)

@@ -1,12 +1,13 @@
 """Runs every block of code in README.md and docs/.
 
 The Python blocks of a file share one namespace, in order. A fence ``python raises=Name`` must raise that error, and a
-``text`` block after it must be its whole report. Lines of ``sh`` blocks that call ``gridwise`` or ``python`` are run;
+``text`` block after it must be its whole report. ``python needs=name`` is run where that library is installed. Lines of ``sh`` blocks that call ``gridwise`` or ``python`` are run;
 ``make`` targets and ``pip`` extras must exist.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import linecache
 import re
 import shlex
@@ -29,6 +30,7 @@ FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 class Block:
     language: str
     raises: str
+    needs: str
     line: int  # of the first line of code
     text: str
 
@@ -39,11 +41,11 @@ def blocks(path: Path) -> list[Block]:
     start, body = 0, []
     for n, line in enumerate(path.read_text().splitlines(keepends=True), 1):
         if fence is None:
-            fence = re.match(r"```(\w*)(?: raises=(\w+))?\s*$", line)
+            fence = re.match(r"```(\w*)(?: raises=(\w+))?(?: needs=(\w+))?\s*$", line)
             start, body = n + 1, []
             assert fence or not line.startswith("```"), f"{path}:{n}: a fence this test does not know"
         elif line.startswith("```"):
-            found.append(Block(fence[1], fence[2] or "", start, "".join(body)))
+            found.append(Block(fence[1], fence[2] or "", fence[3] or "", start, "".join(body)))
             fence = None
         else:
             body.append(line)
@@ -82,6 +84,8 @@ def test_python_blocks(path, monkeypatch, tmp_path):
     report, found = "", blocks(path)
     as_source(found, path.name)
     for block in found:
+        if block.needs and importlib.util.find_spec(block.needs) is None:
+            continue
         if block.language == "python":
             report = run(block, path.name, space)
         elif block.language == "text" and report:

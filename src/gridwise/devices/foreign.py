@@ -94,13 +94,20 @@ def _interface(value: Any) -> Array:
     return _on_cuda(ordinal, int(address), shape, steps, elem, not readonly, value)
 
 
+def _immutable(value: Any, taken: dlpack.Taken) -> dlpack.Taken:
+    """JAX arrays never change, which their capsules do not say."""
+    if type(value).__module__.partition(".")[0] in ("jax", "jaxlib"):
+        taken.writable = False
+    return taken
+
+
 def _take(value: Any) -> dlpack.Taken | Array:
     """Another library's array: what DLPack says of it if it is in host memory, else an ``Array``."""
     if not hasattr(value, "__dlpack__"):
         return _interface(value)
     kind, ordinal = value.__dlpack_device__()
     if kind in (dlpack.CPU, dlpack.CUDA_HOST):
-        return dlpack.take(value, None)
+        return _immutable(value, dlpack.take(value, None))
     if kind == dlpack.CUDA_MANAGED:
         raise BufferError("managed memory is not supported: its pages move under a running kernel, at a great cost")
     if kind != dlpack.CUDA:
@@ -108,7 +115,7 @@ def _take(value: Any) -> dlpack.Taken | Array:
     from .registry import device
 
     found = device(f"cuda:{int(ordinal)}")
-    t = dlpack.take(value, int(found.default_stream.handle))  # type: ignore[attr-defined]
+    t = _immutable(value, dlpack.take(value, int(found.default_stream.handle)))  # type: ignore[attr-defined]
     return _on_cuda(int(ordinal), t.address, t.shape, t.strides, t.elem, t.writable, t.holder)
 
 
