@@ -222,7 +222,7 @@ def test_what_is_proved_shows_no_race(write, read, guard, shared, barrier, loop)
         check_disjoint(kernel, limit_ms=300)
     except RaceError:
         return
-    race = search(summarise(kernel), None, where.value)
+    race = search(summarise(kernel), None, where.value, 300_000)
     assert race is None, race
 
 
@@ -248,7 +248,7 @@ def test_what_is_proved_of_random_barriers_shows_no_race(program):
         check_disjoint(kernel, limit_ms=300)
     except RaceError:
         return
-    race = search(summarise(kernel), None, s.value)
+    race = search(summarise(kernel), None, s.value, 150_000)
     assert race is None, race
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from catalogue import Program
 
 from gridwise.analysis.bounds import Check, settle_bounds
-from gridwise.analysis.disjoint import ALL_RULES, check_disjoint
+from gridwise.analysis.disjoint import ALL_RULES, LIMIT_MS, check_disjoint
 from gridwise.analysis.uniformity import check_uniformity
 from gridwise.devices.check import CheckDevice
 from gridwise.ir import Kernel
@@ -52,7 +52,7 @@ def compiled(program: Program, bad: bool) -> Kernel:
     return kernel
 
 
-def judge(program: Program, bad: bool, rules: frozenset[str] = ALL_RULES) -> Verdict:
+def judge(program: Program, bad: bool, rules: frozenset[str] = ALL_RULES, limit_ms: int = LIMIT_MS) -> Verdict:
     """Compile and prove one version."""
     start = time.perf_counter()
     checks: list[Check] = []
@@ -60,7 +60,7 @@ def judge(program: Program, bad: bool, rules: frozenset[str] = ALL_RULES) -> Ver
         kernel = compiled(program, bad)
         start = time.perf_counter()
         uniform = check_uniformity(kernel)
-        check_disjoint(kernel, uniform, rules=rules)
+        check_disjoint(kernel, uniform, rules=rules, limit_ms=limit_ms)
         checks = settle_bounds(kernel, uniform)
     except GridwiseError as e:
         return Verdict(e, checks, (time.perf_counter() - start) * 1e3)

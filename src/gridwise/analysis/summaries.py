@@ -143,6 +143,7 @@ class Executor:
         self.context = 0  # which execution of the bodies of aligned loops this is
         self.shared_intervals: dict[tuple[Op, int], int] = {}
         self.inputs()
+        self.always = Facts((), self.out.base)
 
     # -- inputs ------------------------------------------------------------------------------------------
     def inputs(self) -> None:
@@ -205,7 +206,17 @@ class Executor:
             return t.fresh("data", result.type, THREAD, f"subgroup.{op.attrs['fn']}")
         if code == "bitcast" and args[0].type.is_int and result.type.is_int:
             code = "cast"
-        return t.make(code, result.type, *args, data=op.attrs.get("fn"))
+        return self.decided(t.make(code, result.type, *args, data=op.attrs.get("fn")))
+
+    def decided(self, term: Term) -> Term:
+        """A comparison that the ranges of inputs alone decide, such as ``grid_dim() != 0``, as a constant."""
+        if term.code not in ("eq", "ne", "lt", "le", "gt", "ge") or not term.args[0].type.is_int:
+            return term
+        (alo, ahi), (blo, bhi) = (self.always.range(a) for a in term.args)
+        below, above = ahi < blo, alo > bhi
+        sure = {"eq": (False, below or above), "ne": (below or above, False), "lt": (below, alo >= bhi),
+                "le": (ahi <= blo, above), "gt": (above, ahi <= blo), "ge": (alo >= bhi, below)}[term.code]
+        return self.terms.true if sure[0] else self.terms.false if sure[1] else term
 
     def linear(self) -> Term:
         """The thread's number in its block, x fastest."""

@@ -47,7 +47,7 @@ def in_an_else(c: DisjointSlice[f32], BAD: Const[bool]):
 @program("barrier in a loop whose length differs between threads", lambda: (zeros(512),), fault=DIVERGENCE)
 def loop_bound(c: DisjointSlice[f32], BAD: Const[bool]):
     i = thread.global_index()
-    for k in range(thread.local_index() if BAD else 8):
+    for _ in range(thread.local_index() if BAD else 8):
         barrier()
     if i < len(c):
         c[i] = 1.0
@@ -55,7 +55,7 @@ def loop_bound(c: DisjointSlice[f32], BAD: Const[bool]):
 
 @program("barrier in a loop that starts at the thread", lambda: (zeros(512),), fault=DIVERGENCE)
 def loop_start(c: DisjointSlice[f32], BAD: Const[bool]):
-    for k in range(thread.local_index() if BAD else thread.block_index(), 300, 256):
+    for _ in range(thread.local_index() if BAD else thread.block_index(), 300, 256):
         barrier()
     i = thread.global_index()
     if i < len(c):

@@ -311,12 +311,13 @@ def transpose_blocks(a: Slice[f32, 2], c: DisjointSlice[f32, 2], BAD: Const[bool
     x, y = thread.local_index(0), thread.local_index(1)
     col, row = thread.block_index(0) * 32, thread.block_index(1) * 32
     for j in range(0, 32, 8):
-        if row + y + j < a.shape[0] and col + x < a.shape[1]:
-            if (row if BAD else col) + y + j < c.shape[0] and row + x < c.shape[1]:
-                c[(row if BAD else col) + y + j, row + x] = a[row + y + j, col + x]
+        to = (row if BAD else col) + y + j
+        if row + y + j < a.shape[0] and col + x < a.shape[1] and to < c.shape[0] and row + x < c.shape[1]:
+            c[to, row + x] = a[row + y + j, col + x]
 
 
-@program("missing barrier behind the clearing of a histogram", lambda: (ints(512)[::-1] * 7 % 256, zeros(256, dtype="uint32")))
+@program("missing barrier behind the clearing of a histogram",
+         lambda: (ints(512)[::-1] * 7 % 256, zeros(256, dtype="uint32")))
 def histogram_clear(a: Slice[i32], bins: DisjointSlice[u32], BAD: Const[bool]):
     s = gw.shared((256,), u32)
     t = thread.local_index()
@@ -330,7 +331,8 @@ def histogram_clear(a: Slice[i32], bins: DisjointSlice[u32], BAD: Const[bool]):
         bins[t] = s[t]
 
 
-@program("missing barrier before a histogram is read", lambda: (ints(512)[::-1] * 7 % 256, zeros(256, dtype="uint32")))
+@program("missing barrier before a histogram is read",
+         lambda: (ints(512)[::-1] * 7 % 256, zeros(256, dtype="uint32")))
 def histogram_read(a: Slice[i32], bins: DisjointSlice[u32], BAD: Const[bool]):
     s = gw.shared((256,), u32)
     t = thread.local_index()
@@ -436,7 +438,7 @@ def ping_pong(a: Slice[f32], c: DisjointSlice[f32], steps: i32, BAD: Const[bool]
     s[0, t] = a[i] if i < len(a) else 0.0
     barrier()
     source = 0
-    for k in range(steps):
+    for _ in range(steps):
         target = source if BAD else source ^ 1
         s[target, t] = s[source, (t + 1) % 256]
         barrier()
@@ -488,6 +490,19 @@ def every_second(a: Slice[f32], c: DisjointSlice[f32], BAD: Const[bool]):
             barrier()
     if thread.global_index() < len(c):
         c[thread.global_index()] = total
+
+
+@program("barrier in every fourth iteration, for what comes back in every second", lambda: (zeros(512),))
+def every_fourth(c: DisjointSlice[f32], BAD: Const[bool]):
+    s = gw.shared((2, 256), f32)
+    t, i = thread.local_index(), thread.global_index()
+    for k in range(8):
+        s[k % 2, (t + k // 2) % 256] = f32(k)
+        if not BAD or k % 4 == 3:
+            barrier()
+    barrier()
+    if i < len(c):
+        c[i] = s[0, t]
 
 
 @program("barrier outside the loop that needs it", lambda: (floats(512), zeros(512)))
@@ -702,7 +717,7 @@ def two_phases(c: DisjointSlice[f32], steps: i32, BAD: Const[bool]):
     t, i = thread.local_index(), thread.global_index()
     u[t] = f32(t)
     barrier()
-    for k in range(steps):
+    for _ in range(steps):
         v[t] = u[(t + 1) % 256]
         barrier()
         u[t] = v[(t + 2) % 256]

@@ -195,9 +195,8 @@ def distance(c: DisjointSlice[f32], BAD: Const[bool]):
 
 @program("result of a block written by all its threads", lambda: (zeros(2),))
 def block_result(c: DisjointSlice[f32], BAD: Const[bool]):
-    if BAD or thread.local_index() == 0:
-        if thread.block_index() < len(c):
-            c[thread.block_index()] = 1.0
+    if (BAD or thread.local_index() == 0) and thread.block_index() < len(c):
+        c[thread.block_index()] = 1.0
 
 
 @program("result of a block written by two of its threads", lambda: (zeros(2),))
@@ -225,8 +224,10 @@ def narrowed(c: DisjointSlice[f32], BAD: Const[bool]):
 def folded(c: DisjointSlice[f32], m: i32, BAD: Const[bool]):
     i = int(thread.index_1d())
     if m <= len(c) // 2 and i < 2 * m:
-        first = i if BAD else i + m
-        c[first if i < m else i - m] = 1.0
+        at = i if BAD else i + m
+        if i >= m:
+            at = i - m
+        c[at] = 1.0
 
 
 @program("branches that meet", lambda: (zeros(512),))
@@ -290,9 +291,9 @@ def odd_even(c: DisjointSlice[f32], phase: i32, BAD: Const[bool]):
 @program("Gauss-Seidel without colours", lambda: (floats(32, 32), 0), block=(16, 16), domain=2, grid=(2, 2))
 def red_black(c: DisjointSlice[f32, 2], colour: i32, BAD: Const[bool]):
     row, col = thread.index_2d()
-    if row > 0 and col > 0 and row + 1 < c.shape[0] and col + 1 < c.shape[1]:
-        if BAD or (row + col) % 2 == colour:
-            c[row, col] = 0.25 * (c[row - 1, col] + c[row + 1, col] + c[row, col - 1] + c[row, col + 1])
+    inside = row > 0 and col > 0 and row + 1 < c.shape[0] and col + 1 < c.shape[1]
+    if inside and (BAD or (row + col) % 2 == colour):
+        c[row, col] = 0.25 * (c[row - 1, col] + c[row + 1, col] + c[row, col - 1] + c[row, col + 1])
 
 
 @program("butterfly without a zero between the halves", lambda: (floats(1024), 3))
