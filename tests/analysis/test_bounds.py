@@ -94,3 +94,14 @@ def test_the_faulting_access_is_no_fact_for_the_next():
     x = a[n]
     b[n] = x
     assert [c.how for c in settle_bounds(k.done())] == ["launch", "inplace", "inplace"]
+
+
+def test_unsafe_waives_disjointness_and_keeps_the_index_checked():
+    k = K()
+    c = k.array("c", "disjoint")
+    k.b.store(c.value, [k.gid().value], k.lift(1.0, c.value.type.elem).value, check="unsafe")
+    store = k.region.ops[-1]
+    store.attrs["unsafe"] = "no two threads share an element"
+    (check,) = settle_bounds(k.done())
+    assert store.attrs["check"] == "inplace"
+    assert check.how == "unsafe" and check.detail == "no two threads share an element (index: inplace)"

@@ -22,7 +22,7 @@ from .terms import Term
 from .uniformity import Uniformity, snippet
 
 FAR = 1 << 24
-_ORDER = {"proved": 0, "launch": 1, "inplace": 2, "unsafe": 3}
+_ORDER = {"proved": 0, "launch": 1, "inplace": 2}
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,7 @@ def settle_bounds(kernel: Kernel, uniform: Uniformity | None = None, *, summary:
         if a.copy:
             continue
         start = time.perf_counter()
-        if a.unsafe:
-            how, detail = "unsafe", str(a.op.attrs.get("unsafe", ""))
-        else:
-            how, detail = bounds.settle(a)
+        how, detail = bounds.settle(a)
         note(a.op, how, detail, (time.perf_counter() - start) * 1e3, described(s, a))
     for d in s.divisions:
         start = time.perf_counter()
@@ -149,4 +146,12 @@ def settle_bounds(kernel: Kernel, uniform: Uniformity | None = None, *, summary:
     for op, (how, _, _, _) in found.items():
         op.attrs["check"] = how
     kernel.conditions = list(bounds.conditions.values())
-    return [Check(text, op.loc, how, ms, detail) for op, (how, detail, ms, text) in found.items()]
+    return [_row(op, text, how, ms, detail) for op, (how, detail, ms, text) in found.items()]
+
+
+def _row(op: Op, text: str, how: str, ms: float, detail: str) -> Check:
+    """``gw.unsafe`` waives the proof of disjointness only; its reason is told, and the index is checked as ever."""
+    reason = op.attrs.get("unsafe")
+    if reason is None:
+        return Check(text, op.loc, how, ms, detail)
+    return Check(text, op.loc, "unsafe", ms, f"{reason} (index: {how}{', ' + detail if detail else ''})")

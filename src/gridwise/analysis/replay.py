@@ -190,7 +190,7 @@ class _Thread:
                 key = array, tuple(f.name for f in fields), tuple(index)
                 self.values[op.result] = self.launch.loads.get(key, 0)
             return
-        if t.space == "local" or op.attrs["check"] == "unsafe":
+        if t.space == "local" or "unsafe" in op.attrs or op.attrs["check"] == "unsafe":
             return
         extra = iter(index[t.rank :])
         member = tuple((f.name, next(extra) if f.count else -1) for f in fields)

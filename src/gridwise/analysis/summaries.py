@@ -50,7 +50,8 @@ class Access:
 
     @property
     def unsafe(self) -> bool:
-        return bool(self.op.attrs["check"] == "unsafe")
+        """The author's word stands for the proof that no other thread meets it."""
+        return "unsafe" in self.op.attrs or self.op.attrs["check"] == "unsafe"
 
 
     @property

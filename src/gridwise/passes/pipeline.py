@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from gridwise.analysis.bounds import Check, settle_bounds
 from gridwise.analysis.disjoint import check_disjoint
+from gridwise.analysis.loops import summarise
 from gridwise.analysis.uniformity import check_uniformity
-
 from gridwise.ir import Kernel, verify
 from gridwise.ir.rewrite import clone
 
@@ -30,9 +30,10 @@ def analyse(kernel: Kernel, checks: list[Check] | None = None) -> Kernel:
     verify(kernel)
     simplify(kernel)
     cse(kernel)
-    check_uniformity(kernel)  # barriers and subgroup operations only where all threads arrive
-    check_disjoint(kernel)  # no element touched by two threads between barriers
-    found = settle_bounds(kernel)  # every access: proved, settled at launch, or checked in place
+    uniform = check_uniformity(kernel)  # barriers and subgroup operations only where all threads arrive
+    summary = summarise(kernel, uniform)  # every access, symbolically
+    check_disjoint(kernel, summary=summary)  # no element touched by two threads between barriers
+    found = settle_bounds(kernel, summary=summary)  # every access: proved, settled at launch, or checked in place
     if checks is not None:
         checks += found
     return verify(kernel)
