@@ -23,6 +23,17 @@ def _constant(v: Value) -> bool:
     return v.op is not None and v.op.code == "const"
 
 
+def _is_get(v: Value) -> bool:
+    return v.op is not None and v.op.code == "get"
+
+
+def _unsigned(v: Value) -> Value:
+    """A value without the ``neg`` and ``abs`` around it."""
+    while v.op is not None and v.op.code in ("neg", "abs"):
+        v = v.op.operands[0]
+    return v
+
+
 class Fragile:
     """The float values of one kernel to hide, and the operations whose constant zeros must be hidden."""
 
@@ -31,6 +42,8 @@ class Fragile:
         for op in kernel.walk():
             if op.code == "set" and _is_float(op.operands[1]):
                 self.sets.setdefault(op.operands[0], []).append(op.operands[1])
+        self.held: dict[Value, set[Value]] = {}
+        self.close()
         self.protected: set[Value] = set()
         self.opaque_zeros: set[int] = set()
         self.first_operand: set[int] = set()  # operations on one value twice: the first use of it is hidden
@@ -38,23 +51,26 @@ class Fragile:
             if op.operands and _is_float(op.operands[-1]):
                 self.visit(op)
 
-    def sources(self, v: Value, depth: int = 3) -> list[Value]:
+    def close(self) -> None:
+        """What each variable may hold: the results set into it, also by way of other variables."""
+        self.held = {v: {x for x in map(_unsigned, values) if not _is_get(x)} for v, values in self.sets.items()}
+        changed = True
+        while changed:
+            changed = False
+            for v, values in self.sets.items():
+                for x in map(_unsigned, values):
+                    if _is_get(x) and x.op is not None and not self.held.get(x.op.operands[0], set()) <= self.held[v]:
+                        self.held[v] |= self.held[x.op.operands[0]]
+                        changed = True
+
+    def sources(self, v: Value) -> set[Value]:
         """The operations' results that a value may be, up to sign: through ``neg``, ``abs`` and variables."""
-        op = v.op
-        if op is None or depth == 0:
-            return [v]
-        if op.code in ("neg", "abs"):
-            return self.sources(op.operands[0], depth)
-        if op.code == "get":
-            return [s for x in self.sets.get(op.operands[0], []) for s in self.sources(x, depth - 1)]
-        return [v]
+        v = _unsigned(v)
+        return self.held.get(v.op.operands[0], set()) if v.op is not None and _is_get(v) else {v}
 
     def related(self, a: Value, b: Value) -> bool:
         """Whether two values may be the same one."""
-        while a.op is not None and a.op.code in ("neg", "abs"):
-            a = a.op.operands[0]
-        while b.op is not None and b.op.code in ("neg", "abs"):
-            b = b.op.operands[0]
+        a, b = _unsigned(a), _unsigned(b)
         if a is b:
             return True
         if a.op is None or b.op is None:
@@ -63,9 +79,7 @@ class Fragile:
             return True
         if a.op.code == b.op.code == "const":
             return True
-        if a.op.code == "get" or b.op.code == "get":
-            return any(x is y for x in self.sources(a) for y in self.sources(b))
-        return False
+        return (_is_get(a) or _is_get(b)) and not self.sources(a).isdisjoint(self.sources(b))
 
     def negated(self, v: Value) -> bool:
         """Whether a value may be one whose sign was turned."""

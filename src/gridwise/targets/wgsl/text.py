@@ -40,7 +40,9 @@ def atom(text: str) -> Expr:
 
 
 def call(name: str, *args: str) -> Expr:
-    return Expr(f"{name}({', '.join(args)})", True)
+    # A `<` in one argument and a `>` in a later one would be read as a template list.
+    shown = [a.operand if isinstance(a, Expr) and " < " in a else a for a in args]
+    return Expr(f"{name}({', '.join(shown)})", True)
 
 
 def infix(op: str, a: Expr, b: Expr) -> Expr:
