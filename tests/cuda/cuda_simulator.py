@@ -281,6 +281,7 @@ class Simulator:
         self.launches = 0
         self.refuse: dict[str, str] = {}  # call: error it gives once
         self.log = ""
+        self.devices, self.peer_copies = 1, 0
         self.captures: dict[int, list[Any]] = {}  # stream: calls written down
         self.graphs: dict[int, list[Any]] = {}
         self.arguments: list[Any] = []
@@ -314,7 +315,7 @@ class Simulator:
         return OK, 13000
 
     def cuDeviceGetCount(self) -> Any:
-        return OK, 1
+        return OK, self.devices
 
     def cuDeviceGetName(self, length: int, device: int) -> Any:
         return OK, b"Simulated GPU\0"
@@ -367,6 +368,11 @@ class Simulator:
     def cuMemcpyDtoDAsync(self, to: int, source: int, size: int, stream: Any) -> Any:
         if not self._captured("cuMemcpyDtoDAsync", stream, to, source, size, 0):
             ctypes.memmove(to, source, size)
+        return (OK,)
+
+    def cuMemcpyPeerAsync(self, to: int, here: Any, at: int, there: Any, size: int, stream: Any) -> Any:
+        self.peer_copies += 1
+        ctypes.memmove(to, at, size)
         return (OK,)
 
     def cuMemsetD8Async(self, to: int, byte: int, size: int, stream: Any) -> Any:
@@ -480,7 +486,8 @@ def simulated(capacity: int = 1 << 30) -> Iterator[Simulator]:
     gc.collect()
     simulator.capacity = capacity + sum(map(len, list(simulator.memory.values())))
     simulator.refuse.clear()
-    simulator.launches = simulator.native = 0
+    simulator.launches = simulator.native = simulator.peer_copies = 0
+    simulator.devices = 1
     real_compile, real_emit, real_driver = ptx_compile.compile, ptx_emit.emit, cuda_driver.driver
     entries: dict[str, str] = {}
 

@@ -245,6 +245,22 @@ def test_a_coarsened_kernel_runs_fewer_blocks(device: Any) -> None:
     assert "ld.global.nc.v4" in device.load(kernel).stages["ptx"]
 
 
+def test_several_devices_copy_between_them(driver: Simulator) -> None:
+    from gridwise.devices import cuda
+
+    driver.devices = 2
+    assert cuda.find() == ["cuda:0", "cuda:1"]
+    one, two = cuda.open("cuda:0"), cuda.open("cuda:1")
+    host = np.arange(1000, dtype=np.float32)
+    a = one.array(host)
+    b = two.array(a)
+    assert b.device is two and driver.peer_copies == 1
+    np.testing.assert_array_equal(b.numpy(), host)
+    b.copy_from(a[::-1])  # strided: through the host
+    assert driver.peer_copies == 1
+    np.testing.assert_array_equal(b.numpy(), host[::-1])
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 def test_a_forked_child_is_refused(device: Any) -> None:
     from gridwise.devices import cuda_driver

@@ -364,6 +364,8 @@ class Array:
                 if blocking and stream.recorder is None:
                     stream.synchronize()
                 return
+            if self.contiguous and source.contiguous and self._peer(source, stream, blocking):
+                return
             source = source.numpy()
         host_access(stream)
         order.writes(self.buffer, stream)
@@ -380,6 +382,20 @@ class Array:
             self.device.read(self.buffer, start, flat, stream)
             self._strided(flat, first)[...] = source
             self.device.write(self.buffer, start, flat, stream)
+
+    def _peer(self, source: Array, stream: Stream, blocking: bool) -> bool:
+        """Copy from another device's memory straight into this one's, where the two can."""
+        if not self.device.peers or source.device.kind != self.device.kind or source.device is self.device:
+            return False
+        host_access(stream)
+        order.reads(source.buffer, stream)
+        order.writes(self.buffer, stream)
+        self.device.copy_peer(
+            source.buffer, source.offset, source.device, self.buffer, self.offset, self.nbytes, stream
+        )
+        if blocking:
+            stream.synchronize()
+        return True
 
     def _matches(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
         if tuple(shape) != self.shape:

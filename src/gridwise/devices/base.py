@@ -7,7 +7,7 @@ written once against them.
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,6 +74,16 @@ class Stream(abc.ABC):
     def wait(self, event: Event) -> None:
         """Later work on this stream starts after the event."""
 
+    def __await__(self) -> Generator[Any, None, None]:
+        """``await stream``: as ``synchronize``, while other tasks of the event loop go on."""
+        import asyncio
+
+        event, pause = self.record(), 0.0
+        while not event.done():
+            yield from asyncio.sleep(pause).__await__()
+            pause = min(1e-3, 2 * pause + 2e-5)
+        self.synchronize()
+
 
 class Event(abc.ABC):
     """A point in a stream."""
@@ -100,6 +110,7 @@ class Device(abc.ABC):
     caps: frozenset[Cap]
     default_stream: Stream
     software = False  # a GPU driver that computes on the CPU: never what "auto" means
+    peers = False  # devices of this kind can copy from each other's memory: see copy_peer
 
     # -- memory ------------------------------------------------------------------------------------------
     @abc.abstractmethod
@@ -119,6 +130,15 @@ class Device(abc.ABC):
 
     @abc.abstractmethod
     def copy(self, src: Buffer, src_offset: int, dst: Buffer, dst_offset: int, nbytes: int, stream: Stream) -> None: ...
+
+    def copy_peer(
+        self, src: Buffer, src_offset: int, source: Device, dst: Buffer, dst_offset: int, nbytes: int, stream: Stream
+    ) -> None:
+        """Queue a copy from the memory of another device of this kind; for kinds that say ``peers``.
+
+        ``stream`` is this device's, and already waits for what writes ``src``.
+        """
+        raise NotImplementedError
 
     @abc.abstractmethod
     def fill(self, buffer: Buffer, offset: int, nbytes: int, byte: int, stream: Stream) -> None:

@@ -73,6 +73,7 @@ class CudaDevice(Device):
 
     kind = "cuda"
     target = "ptx"
+    peers = True
 
     def __init__(self, ordinal: int):
         self.ordinal = ordinal
@@ -204,6 +205,16 @@ class CudaDevice(Device):
         if nbytes:
             self.enter()
             call("cuMemcpyDtoDAsync", dst.address + dst_offset, src.address + src_offset, nbytes, stream.target)
+
+    def copy_peer(
+        self, src: Buffer, src_offset: int, source: Device, dst: Buffer, dst_offset: int, nbytes: int, stream: Stream
+    ) -> None:
+        assert isinstance(stream, CudaStream) and isinstance(source, CudaDevice)
+        if nbytes:
+            self.enter()
+            here, there = self.context.handle, source.context.handle
+            to, at = dst.address + dst_offset, src.address + src_offset
+            call("cuMemcpyPeerAsync", to, here, at, there, nbytes, stream.handle)  # through the host if it must
 
     def fill(self, buffer: Buffer, offset: int, nbytes: int, byte: int, stream: Stream) -> None:
         assert isinstance(stream, CudaStream)

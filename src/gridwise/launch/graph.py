@@ -58,7 +58,8 @@ class Graph:
             raise LaunchError(f"the graph has {len(places)} launches: there is no number {n}")
         before = self._recorder.steps[places[n]]
         assert isinstance(before, Launch)
-        name = getattr(kernel, "kernel", kernel).name  # of a prepared kernel, the kernel's
+        launched: Any = getattr(kernel, "kernel", kernel)  # of a prepared kernel, the kernel
+        name = launched.name
         if name != before.module.kernel.name:
             raise LaunchError(f"launch {n} of the graph is of {before.module.kernel.name}, not of {name}")
         with Recorder(self.stream) as one:
