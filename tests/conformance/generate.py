@@ -14,10 +14,12 @@ SIGNED = ("i8", "i16", "i32", "i64")
 UNSIGNED = ("u8", "u16", "u32", "u64")
 INTS = SIGNED + UNSIGNED
 BITS = {t: int(t[1:]) for t in INTS}
+PORTABLE = ("f32",)  # floats that every target has
+FLOATS = ("f32", "f64", "f16", "bf16")
 
 PREAMBLE = '''import gridwise as gw
-from gridwise import AtomicSlice, DisjointSlice, Slice, atomic, barrier, bool_, f32, i8, i16, i32, i64, math, thread
-from gridwise import u8, u16, u32, u64
+from gridwise import AtomicSlice, DisjointSlice, Slice, atomic, barrier, math, thread
+from gridwise import bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 
 
 @gw.struct
@@ -55,9 +57,9 @@ def spread(n: u64, by: u64) -> u64:
 class Writer:
     """Draws one program from a seed."""
 
-    def __init__(self, seed: int, size: int = 4):
+    def __init__(self, seed: int, size: int = 4, floats: tuple[str, ...] = PORTABLE):
         self.r = random.Random(seed)
-        self.seed, self.size = seed, size
+        self.seed, self.size, self.floats = seed, size, floats
         self.vars: dict[str, list[str]] = {"i32": ["a", "b"], "i64": ["c", "d"], "f32": ["x", "y"], "bool_": []}
         self.writable: dict[str, list[str]] = {}
         self.readonly: dict[str, list[str]] = {}
@@ -80,10 +82,11 @@ class Writer:
             return Expr(t, self.r.choice(names))
         if t == "bool_":
             return Expr(t, self.r.choice(["True", "False"])) if self.r.random() < 0.2 else self.compare(0)
-        if t == "f32":
+        if t in FLOATS:
             if self.r.random() < 0.4:
-                return Expr(t, f"f32({self.r.choice(['0.0', '0.5', '1.0', '-2.0', '3.25', '-0.75', '100.0'])})")
-            return Expr(t, self.r.choice(self.vars["f32"]))
+                return Expr(t, f"{t}({self.r.choice(['0.0', '0.5', '1.0', '-2.0', '3.25', '-0.75', '100.0'])})")
+            value = Expr("f32", self.r.choice(self.vars["f32"]))
+            return value if t == "f32" else Expr(t, f"{t}({{0}})", (value,))
         if self.r.random() < 0.4:
             return Expr(t, f"{t}({self.number(t)})")
         source = self.r.choice(["i32", "i64"])
@@ -96,7 +99,7 @@ class Writer:
             return self.leaf(t)
         if t == "bool_":
             return self.boolean(depth)
-        return self.float(depth) if t == "f32" else self.integer(t, depth)
+        return self.float(t, depth) if t in FLOATS else self.integer(t, depth)
 
     def narrower(self, t: str) -> str:
         """The type itself, or one of its kind that widens to it."""
@@ -134,7 +137,7 @@ class Writer:
         if pick == 14:
             return Expr(t, "({1} if {0} else {2})", (e("bool_"), e(), e()))
         if pick == 15:
-            return Expr(t, f"{t}({{0}})", (e(self.r.choice(["bool_", "f32"])),))
+            return Expr(t, f"{t}({{0}})", (e(self.r.choice(["bool_", *self.floats])),))
         if pick == 16 and t == "i32":
             return Expr(t, "twice_or_less({0})", (e(),))
         if pick == 16 and t == "u64":
@@ -148,9 +151,9 @@ class Writer:
         return f"({text})" if text.startswith("-") else text
 
     def compare(self, depth: int) -> Expr:
-        t = self.r.choice([*INTS, "f32", "i32"])
+        t = self.r.choice([*INTS, *self.floats, "i32"])
         ops = ["<", "<=", ">", ">=", "==", "!="]
-        if self.r.random() < 0.2 and t != "f32":
+        if self.r.random() < 0.2 and t in INTS:
             kids = (self.expr(t, depth - 1), self.expr(t, depth - 1), self.expr(t, depth - 1))
             return Expr("bool_", f"({{0}} {self.r.choice(ops[:4])} {{1}} {self.r.choice(ops[:4])} {{2}})", kids)
         return Expr("bool_", f"({{0}} {self.r.choice(ops)} {{1}})", (self.expr(t, depth - 1), self.expr(t, depth - 1)))
@@ -166,35 +169,36 @@ class Writer:
             return Expr("bool_", "(not {0})", (e(),))
         return Expr("bool_", "({1} if {0} else {2})", (e(), e(), e()))
 
-    def float(self, depth: int) -> Expr:
+    def float(self, t: str, depth: int) -> Expr:
         """Never a bare product, so that it may be an operand of a sum."""
-        e = lambda: self.expr("f32", depth - 1)  # noqa: E731
+        e = lambda: self.expr(t, depth - 1)  # noqa: E731
         pick = self.r.randrange(12)
         if pick < 3:
-            return Expr("f32", f"({{0}} {self.r.choice(['+', '-'])} {{1}})", (e(), e()))
+            return Expr(t, f"({{0}} {self.r.choice(['+', '-'])} {{1}})", (e(), e()))
         if pick == 3:
-            return Expr("f32", "({0} / (abs({1}) + 1.0))", (e(), e()))
+            return Expr(t, "({0} / (abs({1}) + 1.0))", (e(), e()))
         if pick == 4:
-            return Expr("f32", self.r.choice(["(-{0})", "abs({0})"]), (e(),))
+            return Expr(t, self.r.choice(["(-{0})", "abs({0})"]), (e(),))
         if pick == 5:
-            return Expr("f32", self.r.choice(["min({0}, {1})", "max({0}, {1})"]), (e(), e()))
+            return Expr(t, self.r.choice(["min({0}, {1})", "max({0}, {1})"]), (e(), e()))
         if pick == 6:
-            return Expr("f32", f"math.{self.r.choice(['floor', 'ceil', 'trunc', 'rint'])}({{0}})", (e(),))
+            return Expr(t, f"math.{self.r.choice(['floor', 'ceil', 'trunc', 'rint'])}({{0}})", (e(),))
         if pick == 7:
-            return Expr("f32", "math.sqrt(abs({0}))", (e(),))
+            return Expr(t, "math.sqrt(abs({0}))", (e(),))
         if pick == 8:
-            return Expr("f32", "math.floor({0} * {1})", (e(), e()))
+            return Expr(t, "math.floor({0} * {1})", (e(), e()))
         if pick == 9:
-            return Expr("f32", "math.copysign({0}, {1})", (e(), e()))
+            return Expr(t, "math.copysign({0}, math.fmax({1}, -64.0))", (e(), e()))  # a NaN has no sign
         if pick == 10:
-            return Expr("f32", "({1} if {0} else {2})", (self.expr("bool_", depth - 1), e(), e()))
-        return Expr("f32", "f32({0})", (self.expr(self.r.choice(INTS), depth - 1),))
+            return Expr(t, "({1} if {0} else {2})", (self.expr("bool_", depth - 1), e(), e()))
+        source = self.r.choice([u for u in (*INTS, *self.floats) if u != t])
+        return Expr(t, f"{t}({{0}})", (self.expr(source, depth - 1),))
 
     # -- statements --------------------------------------------------------------------------------------------
     def declare(self) -> list[Stmt]:
         """Variables of several types, and structs, each with a first value."""
         out = []
-        for t in self.r.sample([*INTS, "f32", "bool_"], self.r.randint(1, 4)):
+        for t in self.r.sample([*INTS, *self.floats, "bool_"], self.r.randint(1, 4)):
             name = self.fresh("v")
             # An annotation-free declaration needs a typed value.
             value = Expr(t, f"{t}({{0}})", (self.expr(t, 1),))
@@ -272,12 +276,15 @@ class Writer:
 
     def leave_loop(self) -> Stmt:
         kind = self.r.choice(["break", "continue"])
-        return Stmt("if {0}:", (self.expr("bool_", 1),), (("", (Stmt(kind),)),))
+        leave = Stmt("if {0}:", (self.expr("bool_", 1),), (("", (Stmt(kind),)),))
+        if self.r.random() < 0.2:  # under another condition, with more to do after it
+            return Stmt("if {0}:", (self.expr("bool_", 1),), (("", (leave, self.assign(1))),))
+        return leave
 
     def loop_body(self, depth: int, result: str) -> tuple[Stmt, ...]:
         self.loops += 1
         body = list(self.block(depth - 1, result))
-        if self.r.random() < 0.6:
+        for _ in range(self.r.choice([0, 1, 1, 2, 3])):
             body.insert(self.r.randint(0, len(body)), self.leave_loop())
         self.loops -= 1
         return tuple(body)

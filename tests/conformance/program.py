@@ -31,7 +31,7 @@ class Expr:
 
 def literal(type: str) -> Expr:
     """The plainest value of a type."""
-    return Expr(type, {"bool_": "False", "f32": "f32(1.0)"}.get(type, f"{type}(1)"))
+    return Expr(type, "False" if type == "bool_" else f"{type}(1.0)" if type in ("f16", "bf16", "f32", "f64") else f"{type}(1)")
 
 
 @dataclass(frozen=True)

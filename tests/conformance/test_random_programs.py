@@ -12,13 +12,14 @@ from collections.abc import Iterator
 import pytest
 from cooperate import CooperativeWriter
 from execute import Failure, compare, compare_cooperative, one, shrink, source_of
-from generate import Writer
+from generate import FLOATS, PORTABLE, Writer
 
 import gridwise as gw
 from gridwise.devices import registry
 from gridwise.devices.check import CheckDevice
 from gridwise.ir import Builder, Kernel, Op
 from gridwise.ir.rewrite import KEEP, rewrite
+from gridwise.lang.target import Cap
 from gridwise.passes import pipeline
 
 COUNT = int(os.environ.get("GRIDWISE_FUZZ", "2000" if os.environ.get("CI") else "300"))
@@ -45,7 +46,9 @@ def reports(failures: list[Failure]) -> str:
 
 @pytest.mark.parametrize("start", range(SEED, SEED + COUNT, BATCH))
 def test_programs_agree(start: int, devices: list[gw.Device], oracle: CheckDevice) -> None:
-    programs = [Writer(seed).program() for seed in range(start, min(start + BATCH, SEED + COUNT))]
+    everywhere = all(c in d.caps for d in devices for c in (Cap.F64, Cap.F16))
+    floats = FLOATS if everywhere else PORTABLE
+    programs = [Writer(seed, floats=floats).program() for seed in range(start, min(start + BATCH, SEED + COUNT))]
     failures = compare(programs, devices, oracle, start)
     assert not failures, reports(failures)
 
