@@ -1,7 +1,8 @@
 """Runs every block of code in README.md and docs/.
 
 The Python blocks of a file share one namespace, in order. A fence ``python raises=Name`` must raise that error, and a
-``text`` block after it must be its whole report. ``python needs=name`` is run where that library is installed. Lines of ``sh`` blocks that call ``gridwise`` or ``python`` are run;
+``text`` block after it must be its whole report. ``python needs=name`` is run where that library is installed.
+Lines of ``sh`` blocks that call ``gridwise`` or ``python`` are run;
 ``make`` targets and ``pip`` extras must exist.
 """
 

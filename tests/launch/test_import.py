@@ -3,7 +3,8 @@
 import subprocess
 import sys
 
-HEAVY = ("z3", "llvmlite", "wgpu", "cuda", "rich", "click", "ml_dtypes", "torch", "gridwise.frontend", "gridwise.passes")
+HEAVY = ("z3", "llvmlite", "wgpu", "cuda", "rich", "click", "ml_dtypes", "torch")
+HEAVY += ("gridwise.frontend", "gridwise.passes")
 
 CODE = """
 import sys, time

@@ -84,19 +84,23 @@ _serial = itertools.count(1)
 _given: dict[int, Any] = {}  # what each structure that is out keeps alive: the structure, its shape, the array
 
 
-@_DELETER
-def _delete(address: int | None) -> None:
+def _done(address: int | None) -> None:
     """Called by the library that took a tensor, when it is done with it."""
     if address is not None:
         _given.pop(address, None)
 
 
-@ctypes.PYFUNCTYPE(None, c_void_p)
-def _unused(capsule: int) -> None:
+_delete = _DELETER(_done)
+
+
+def _collect(capsule: int) -> None:
     """A capsule that nobody took goes away: so does its tensor."""
     for name in (_NEW, _OLD):
         if _valid(capsule, name):
             _given.pop(_pointer(capsule, name), None)
+
+
+_unused = ctypes.PYFUNCTYPE(None, c_void_p)(_collect)
 
 
 def give(
@@ -213,7 +217,7 @@ def host_bytes(taken: Taken) -> tuple[np.ndarray, int]:
     size = taken.elem.size
     block = (ctypes.c_char * max((high - low) * size, 1)).from_address(taken.address + low * size)
     block.holder = taken.holder  # type: ignore[attr-defined]  # the block is the array's base: both live as long
-    return np.frombuffer(block, np.uint8)[: (high - low) * size], -low * size
+    return np.frombuffer(memoryview(block), np.uint8)[: (high - low) * size], -low * size
 
 
 def host_view(taken: Taken) -> np.ndarray:

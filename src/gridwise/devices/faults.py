@@ -74,5 +74,5 @@ def decode(words: np.ndarray, kernel: Kernel, grid: tuple[int, int, int]) -> Dev
     if int(record[0]) != thread:  # a faster thread's record was overwritten: the place is lost, the fact is not
         site = kernel.sites[int(record[1])] if int(record[1]) < len(kernel.sites) else kernel.sites[0]
         return fault(kernel, site, xyz)
-    pair = lambda n: int(record[n : n + 2].view(np.int64)[0])  # noqa: E731
-    return fault(kernel, kernel.sites[int(record[1])], xyz, pair(2), pair(4))
+    index, length = record[2:6].view(np.int64)
+    return fault(kernel, kernel.sites[int(record[1])], xyz, int(index), int(length))

@@ -3,7 +3,8 @@
 Names: ``vulkan``, ``metal``, ``dx12``, ``gl`` for the best adapter of that kind, ``webgpu`` for the best of all;
 ``vulkan:1`` for the second one, ``vulkan:swiftshader`` for the first whose name or driver contains the word.
 Discrete GPUs come before integrated ones, and those before drivers that compute on the CPU (``software``).
-``gl`` is looked for only where the environment variable GRIDWISE_GL is set. Which Vulkan drivers exist is the loader's business: VK_DRIVER_FILES lists their manifest files.
+``gl`` is looked for only where the environment variable GRIDWISE_GL is set. Which Vulkan drivers exist is the
+loader's business: VK_DRIVER_FILES lists their manifest files.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ from typing import Any
 import numpy as np
 
 from gridwise.ir.core import Kernel
-from gridwise.lang.errors import DeviceError, DeviceUnavailableError, LaunchValueError, OutOfMemoryError
+from gridwise.lang.errors import (
+    DeviceError,
+    DeviceUnavailableError,
+    LaunchValueError,
+    OutOfMemoryError,
+    UnsupportedError,
+)
 from gridwise.targets.wgsl import capabilities
 from gridwise.targets.wgsl.dialect import NAGA, Numerics
 
@@ -156,6 +163,7 @@ class WebGpuDevice(Device):
         self.queue = Queue(self)
         self.default_stream: WebGpuStream = WebGpuStream(self)
         self._numerics: Numerics | None = None
+        self._linear: dict[tuple[int, int, int], bool] = {}  # blocks whose lanes are their threads in order
 
     @property
     def numerics(self) -> Numerics:
@@ -206,8 +214,26 @@ class WebGpuDevice(Device):
 
     def load(self, kernel: Kernel, code: bytes | None = None) -> Module:
         capabilities.check(kernel, self.caps)
+        self._check_lanes(kernel)
         loaded = Loaded(self.handle, kernel, NAGA, self._numerics_for(kernel), self.queue)
         return Module(kernel, loaded, {"wgsl": loaded.text}, {}, b"")
+
+    def _check_lanes(self, kernel: Kernel) -> None:
+        """Refuse subgroup operations where lanes are not the threads of a block in order."""
+        use = next((op for op in kernel.walk() if op.code == "subgroup"), None)
+        if use is None:
+            return
+        if kernel.block not in self._linear:
+            from .webgpu_probe import linear_lanes
+
+            self._linear[kernel.block] = linear_lanes(self.handle, kernel.block)
+        if not self._linear[kernel.block]:
+            raise UnsupportedError(
+                f"{kernel.name}: the driver of {self.name} gives the threads of a block {kernel.block} to subgroups "
+                "out of order",
+                use.loc,
+                "use a one-dimensional block, or `if target.has(Cap.SUBGROUP)` with a way without them",
+            )
 
     def _numerics_for(self, kernel: Kernel) -> Numerics:
         """Measured only for kernels that it matters to: the measurement compiles a shader."""

@@ -44,8 +44,8 @@ class Program:
     def __init__(self, handle: Any, shader: Shader, queue: Queue):
         self.handle, self.shader, self.queue = handle, shader, queue
         self.argument_bytes = shader.layout.words * 4
-        array_kind = lambda writable: "storage" if writable else "read-only-storage"  # noqa: E731
-        self.array_layout = self._layout([array_kind(b.writable) for b in shader.bindings], [])
+        array_kinds = ["storage" if b.writable else "read-only-storage" for b in shader.bindings]
+        self.array_layout = self._layout(array_kinds, [])
         kinds, numbers = ["uniform"], [0]
         if shader.faults:
             kinds.append("storage")

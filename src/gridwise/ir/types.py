@@ -60,7 +60,8 @@ class Scalar:
         if self.name in _ML_DTYPES:
             import ml_dtypes
 
-            return np.dtype(getattr(ml_dtypes, _ML_DTYPES[self.name]))
+            small: np.dtype = np.dtype(getattr(ml_dtypes, _ML_DTYPES[self.name]))
+            return small
         return np.dtype(_NUMPY[self.name])
 
     def __str__(self) -> str:
