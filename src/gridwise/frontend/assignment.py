@@ -144,9 +144,9 @@ def _unpack(f: Frame, target: ast.Tuple, value: Val, source: ast.expr) -> None:
     elif isinstance(value, WitnessV):
         items = value.axes
     else:
-        f.fail(KernelTypeError, source, f"{convert.name_of(value)} cannot be unpacked")
+        f.fail(KernelTypeError, source, f"{convert.name_of(value)} cannot be unpacked", "unpack a tuple: x, y = (a, b)")
     if len(items) != len(target.elts):
-        f.fail(KernelValueError, source, f"{len(items)} values for {len(target.elts)} names")
+        f.fail(KernelValueError, source, f"{len(items)} values for {len(target.elts)} names", "name every value")
     parts = source.elts if isinstance(source, ast.Tuple) and len(source.elts) == len(items) else [source] * len(items)
     for e, item, part in zip(target.elts, items, parts):
         assign(f, e, item, part)

@@ -260,6 +260,8 @@ def assign(f: Frame, target: ast.Attribute, value: Val, source: ast.AST) -> None
             KernelTypeError,
             target,
             f"{convert.name_of(base)} has no fields to assign",
-            "tuples do not change: make a new one" if isinstance(base, TupleV) else None,
+            "tuples do not change: make a new one"
+            if isinstance(base, TupleV)
+            else "only structs have fields to assign",
         )
     assignment.assign_group(f, target.value, changed, source)

@@ -239,7 +239,7 @@ def _static_range(f: Frame, r: RangeV, node: ast.AST) -> tuple[Val, ...]:
             )
         bounds.append(known)
     if bounds[2] == 0:
-        f.fail(KernelValueError, node, "the step of a range must not be zero")
+        f.fail(KernelValueError, node, "the step of a range must not be zero", "write 1 or -1")
     numbers = range(*bounds)
     if numbers[4096:]:
         f.fail(KernelValueError, node, "more than 4096 copies of the loop's body", "loop over range(...)")

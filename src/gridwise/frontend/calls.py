@@ -79,7 +79,12 @@ def call(f: Frame, node: ast.Call) -> Val:
         return inline(f, None, callee, positional(f, node), keywords(f, node), node)
     if isinstance(callee, MethodV):
         return library.method(f, callee, node)
-    f.fail(KernelTypeError, node.func, f"{convert.name_of(callee)} cannot be called")
+    f.fail(
+        KernelTypeError,
+        node.func,
+        f"{convert.name_of(callee)} cannot be called",
+        "only functions and types can be called",
+    )
 
 
 def call_static(f: Frame, obj: Any, node: ast.Call) -> Val:

@@ -195,6 +195,10 @@ def hint_for(v: Val, node: ast.AST) -> str | None:
             return "an array cannot be captured: pass it as a parameter, Slice[f32]"
         if callable(v.obj):
             return f"call it: {text(node)}(...)"
+        if isinstance(v.obj, str):
+            return "use a member of an IntEnum, or print it directly"
+        if type(v.obj).__name__ == "module":
+            return f"use something of it: {text(node)}.name"
         if isinstance(v.obj, list | dict | set):
             return "only numbers, bools, enums and tuples of them can be captured; pass data as a Slice"
     if isinstance(v, OptionV):

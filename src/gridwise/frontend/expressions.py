@@ -76,7 +76,7 @@ def _constant(f: Frame, node: ast.Constant) -> Val:
         KernelSyntaxError,
         node,
         f"{what} is not supported in a kernel",
-        "hold the two parts in a vec2[f32] or a struct" if isinstance(v, complex) else None,
+        "hold the two parts in a vec2[f32] or a struct" if isinstance(v, complex) else "write numbers",
     )
 
 
@@ -114,7 +114,14 @@ def lookup(f: Frame, name: str, node: ast.AST) -> Val:
 
     known = sorted(f.local_names | set(f.fn.__globals__ if f.fn else ()) | {"range", "len", "min", "max", "abs", "int"})
     close = difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 1)
-    f.fail(KernelNameError, node, f"'{name}' is not defined", f"did you mean {close[0]}?" if close else None)
+    f.fail(
+        KernelNameError,
+        node,
+        f"'{name}' is not defined",
+        f"did you mean {close[0]}?"
+        if close
+        else "define or import it at the top of the file, or pass it as a parameter",
+    )
 
 
 def _outer(f: Frame, owner: Frame, name: str, node: ast.AST) -> Val:

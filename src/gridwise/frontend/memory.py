@@ -261,7 +261,6 @@ def mark(f: Frame, value: Value | None) -> None:
         op = value.op if value is not None else f.b.region.ops[-1]
         assert op is not None
         op.attrs["unsafe"] = f.ctx.unsafe
-        op.attrs["check"] = "unsafe"
 
 
 def validated(f: Frame, n: Num) -> Num:

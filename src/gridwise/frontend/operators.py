@@ -93,7 +93,12 @@ def scalar(
     if t == BOOL and op not in ("and", "or", "xor"):
         f.fail(KernelTypeError, node, f"{SYMBOL[op]} on bools", f"convert first: i32({text(left)})")
     if t.ir.is_float and op in ("and", "or", "xor"):
-        f.fail(KernelTypeError, node, f"{SYMBOL[op]} works on integers and bools, and this is {t}")
+        f.fail(
+            KernelTypeError,
+            node,
+            f"{SYMBOL[op]} works on integers and bools, and this is {t}",
+            f"write i32({text(left)}) for its whole part, or gw.bitcast({text(left)}, u32) for its bits",
+        )
     return Num(t, f.b.binary(op, p.ir, q.ir))
 
 
@@ -277,7 +282,12 @@ def _bounded(f: Frame, op: str, a: Any, b: Any, node: ast.AST) -> None:
     if op == "shl" and isinstance(b, int) and b > _BITS_LIMIT:
         f.fail(KernelValueError, node, f"a constant shifted by {convert.short(b)} bits")
     if op == "pow" and isinstance(a, int) and isinstance(b, int) and b > 0 and a.bit_length() * b > _BITS_LIMIT:
-        f.fail(KernelValueError, node, f"{convert.short(a)} ** {convert.short(b)} is too large a constant")
+        f.fail(
+            KernelValueError,
+            node,
+            f"{convert.short(a)} ** {convert.short(b)} is too large a constant",
+            "write it as a float: 1e30",
+        )
 
 
 # -- shifts and powers -----------------------------------------------------------------------------
@@ -480,7 +490,7 @@ def unary(f: Frame, op: type[ast.unaryop], v: Val, node: ast.UnaryOp) -> Val:
     if isinstance(n, Const):
         if n.ty is None:
             if isinstance(n.value, float) and op is ast.Invert:
-                f.fail(KernelTypeError, node, "~ works on integers and bools, and this is a float")
+                f.fail(KernelTypeError, node, "~ works on integers, and this is a float", "write an integer")
             if isinstance(n.value, bool):
                 f.fail(
                     KernelTypeError, node, f"{text(node)}: a bool is not a number", f"write not {text(node.operand)}"
@@ -490,7 +500,9 @@ def unary(f: Frame, op: type[ast.unaryop], v: Val, node: ast.UnaryOp) -> Val:
     n = _stripped(f, n)
     if op is ast.Invert:
         if n.type.ir.is_float:
-            f.fail(KernelTypeError, node, f"~ works on integers and bools, and this is {n.type}")
+            f.fail(
+                KernelTypeError, node, f"~ works on integers, and this is {n.type}", f"write ~i32({text(node.operand)})"
+            )
         if n.type == BOOL:
             f.fail(
                 KernelTypeError, node, "~ on a bool means something else in Python", f"write not {text(node.operand)}"

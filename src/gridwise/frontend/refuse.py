@@ -44,7 +44,7 @@ if hasattr(ast, "TypeAlias"):
 def refuse(f: Frame, node: ast.AST) -> NoReturn:
     """Raise the report for a node that no other part of the frontend takes."""
     what, hint = REFUSED.get(type(node), (f"{_plain(node)} is", "write it with the constructs of the language guide"))
-    f.fail(KernelSyntaxError, node, f"{what} not supported in a kernel", hint)
+    f.fail(KernelSyntaxError, node, f"{what} not supported{'' if 'kernel' in what else ' in a kernel'}", hint)
 
 
 def _plain(node: ast.AST) -> str:

@@ -177,7 +177,7 @@ def _for(f: Frame, node: ast.For) -> None:
 def _for_range(f: Frame, node: ast.For, r: RangeV) -> None:
     start, stop, step = (convert.number(f, v, node.iter, "an integer") for v in (r.start, r.stop, r.step))
     if isinstance(step, Const) and step.value == 0:
-        f.fail(KernelValueError, node.iter, "the step of a range must not be zero")
+        f.fail(KernelValueError, node.iter, "the step of a range must not be zero", "write 1 or -1")
     for n in (start, stop, step):
         if not (isinstance(n.type, ScalarTy) and n.type.ir.is_int):
             f.fail(

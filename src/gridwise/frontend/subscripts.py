@@ -41,7 +41,8 @@ def subscript(f: Frame, node: ast.Subscript) -> Val:
         if isinstance(n, Const) or not n.type.ir.is_int:
             f.fail(KernelTypeError, node.slice, f"an index is an integer, and this is {convert.name_of(n)}")
         return pick(f, items, n, node)
-    f.fail(KernelTypeError, node, f"{convert.name_of(base)} cannot be indexed", convert.hint_for(base, node.value))
+    hint = convert.hint_for(base, node.value) or "only arrays, tuples and vectors have elements"
+    f.fail(KernelTypeError, node, f"{convert.name_of(base)} cannot be indexed", hint)
 
 
 def refuse_slice(f: Frame, node: ast.Subscript) -> None:

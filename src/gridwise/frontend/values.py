@@ -233,7 +233,7 @@ def describe(obj: Any) -> str:
         return f"the type {obj.__name__}"
     name = getattr(obj, "__name__", None)
     if type(obj).__name__ == "module":
-        return f"the module {name}"
+        return f"the module {str(name).removeprefix('gridwise.lang.')}"
     if callable(obj) and name:
         return f"the function {name}"
     return f"a Python {type(obj).__name__}"
