@@ -649,3 +649,20 @@ def test_a_choice_between_literals_is_as_weak_as_they_are():
     assert outputs(weak_choices, 5, np.float64, 1.0, 2.0, 5) == [0.1, 2.0, 0.1, 5.0, 1.0]
     assert outputs(weak_choices, 5, np.float64, 1.0, 2.0, -5) == [0.2, -2.0, 0.2, 5.0, 2.0]
     assert outputs(weak_choices, 5, np.float64, 1.0, 2.0, 0)[0] == 0.3
+
+
+@gw.kernel(block=1)
+def literals_for_floats(o: DisjointSlice[f32], n: i32):
+    if thread.global_index() == 0:
+        x = 1.5
+        if n > 0:
+            x = 2
+        total = 0.0
+        for w in (1.0, 2, 3.5):
+            total += w * x
+        o[0] = total
+
+
+def test_a_whole_literal_fits_a_float_name():
+    assert outputs(literals_for_floats, 1, np.float32, 1) == [13.0]
+    assert outputs(literals_for_floats, 1, np.float32, 0) == [9.75]

@@ -11,7 +11,7 @@ from . import attributes, convert, expressions, memory, operators, subscripts
 from .refuse import refuse
 from .scopes import Frame, Local, has_struct
 from .source import text
-from .types import FixedTy, NotAType, ScalarTy, StaticTy, Ty, WitnessTy, resolve
+from .types import I32, FixedTy, NotAType, ScalarTy, StaticTy, Ty, WitnessTy, resolve
 from .values import (
     ArrayV,
     Const,
@@ -19,6 +19,7 @@ from .values import (
     FixedV,
     IterV,
     MethodV,
+    Num,
     RangeV,
     Static,
     StructV,
@@ -71,7 +72,8 @@ def assign_name(f: Frame, name: str, value: Val, source: ast.AST, target: ast.AS
     if name in f.declared:
         f.bind(name, convert.coerce(f, value, f.declared[name], source, f"'{name}' is declared"), target)
         return
-    literal = text(source) if isinstance(value, Const) and value.weak else ""
+    number = isinstance(source, ast.Constant | ast.UnaryOp)
+    literal = text(source) if number and isinstance(value, Const) and value.weak else ""
     value = convert.settle(f, value, source)
     if isinstance(value, ArrayV) and value.ir.op is not None and value.ir.op.attrs.get("name") == value.name:
         value.ir.op.attrs["name"] = value.ir.name = name  # a shared or local array takes the author's name
@@ -116,8 +118,10 @@ def _rebind(f: Frame, local: Local, value: Val, source: ast.AST) -> Val:
         local.type = value.type
         return value
     t = convert.default_type(value)
+    whole = isinstance(value, Const | Num) and convert.is_weak(value) and t == I32  # such a literal fits a float too
     if (
         local.literal
+        and not whole
         and isinstance(t, ScalarTy)
         and isinstance(local.type, ScalarTy)
         and not convert.widens(t, local.type)
