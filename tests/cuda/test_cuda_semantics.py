@@ -37,6 +37,7 @@ def samples(t: Scalar, n: int = 256, seed: int = 0) -> np.ndarray:
         return rng.integers(0, 2, n).astype(bool)
     if t.is_int:
         edges = [t.min, t.max, 0, 1, 2, 3, t.wrap(-1), t.wrap(-7), t.max - 1, t.bits - 1, t.bits]
+        edges += [t.wrap(n) for n in ((1 << 32) + 3, (5 << 40) + 1, (1 << 31) + 2, (1 << 16) + 4)]
         some = rng.integers(t.min, t.max, n, dtype=t.dtype, endpoint=True)
         small = rng.integers(0, 9, n).astype(t.dtype)
         some = np.where(rng.random(n) < 0.5, some, small)

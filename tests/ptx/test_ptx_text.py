@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "cuda"))
 
 from cuda_kernels import Kern, array, lowered, shared
 
-from gridwise.ir.types import F16, F32, F64, I32, I64, U32
+from gridwise.ir.types import F16, F32, F64, I32, I64, U32, U64
 from gridwise.lang.errors import UnsupportedError
 from gridwise.targets.ptx.capabilities import architecture
 from gridwise.targets.ptx.compile import compile
@@ -77,6 +77,16 @@ def test_atomics_keep_order_and_scope(fn: str, order: str, scope: str, words: li
     assert len(lines) == len(words)
     for line, word in zip(lines, words, strict=True):
         assert re.search(word.replace("atom", "(atom|red)"), line), lines
+
+
+@pytest.mark.parametrize("t", [I64, U64], ids=str)
+def test_counts_of_64_bits_are_not_cut_before_they_are_judged(t: Any) -> None:
+    """A shift by 2**32 + 3 is by 64 or more: 0, not a shift by 3."""
+    k = Kern("k", a=array(t), by=array(t), c=array(t, "disjoint"))
+    i = k.b.identity("global_idx", 0)
+    x, n = (k.b.load(v, [i], check="proved") for v in (k.a, k.by))
+    k.b.store(k.c, [i], k.b.binary("shl", x, n), check="proved")
+    assert re.search(r"setp\.\w+\.u64", ptx(k.kernel))
 
 
 def test_integer_warp_reductions_use_the_hardware_where_it_is() -> None:

@@ -33,6 +33,18 @@ _DYNAMIC = "gridwise_dynamic_shared"
 class PtxArith(Arith):
     """Arithmetic where NVPTX has what the shared emitter emulates."""
 
+    def shift(self, code: str, t: Scalar, a: str, b: str, lanes: int = 1) -> str:
+        """PTX takes counts of 32 bits. For ``select(count < 64, a << count, 0)`` the back end cuts a count of 64 bits
+        down and relies on the instruction to give 0, which is wrong from 2**32 on: a masked count does not match.
+        """
+        if t.bits != 64 or self.literal(b) is not None or (code == "shr" and t.signed):
+            return super().shift(code, t, a, b, lanes)
+        ty = self.type(t, lanes)
+        ok = self.fn.value(f"icmp ult {ty} {b}, {self.const(64, t, lanes)}")
+        count = self.fn.value(f"and {ty} {b}, {self.const(63, t, lanes)}")
+        moved = self.fn.value(f"{'shl' if code == 'shl' else 'lshr'} {ty} {a}, {count}")
+        return self.select(ok, moved, self.const(0, t, lanes), t, lanes)
+
     def fma(self, t: Scalar, a: str, b: str, c: str, lanes: int = 1) -> str:
         if t.bits != 16:
             return super().fma(t, a, b, c, lanes)
