@@ -7,7 +7,7 @@ an ``if`` without jumps, both) and what is reached is marked as depending on dat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -24,6 +24,10 @@ from .terms import EVAL, integral
 MAX_STEPS = 60_000  # operations a thread
 MAX_TOTAL = 3_000_000  # operations of one search
 MAX_THREADS = 1024
+
+
+_EXACT: dict[str, Callable[[int, int], int]] = {  # without wrap-around
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "shl": lambda a, b: a << (b & 127)}
 
 
 class _TooLong(Exception):
@@ -45,6 +49,7 @@ class Touch:
     kind: str
     interval: int
     on_data: bool
+    wrapped: bool  # an integer had wrapped around in this thread before
 
 
 @dataclass
@@ -69,7 +74,7 @@ class _Thread:
         self.vars: dict[Value, Any] = {}
         self.touches: list[Touch] = []
         self.steps = self.interval = 0
-        self.guessed = False
+        self.guessed = self.wrapped = False
 
     def run(self) -> list[Touch]:
         self.region(self.kernel.body)
@@ -151,7 +156,10 @@ class _Thread:
             return code == "or" if (code == "or") in args else None  # the value that decides alone, if it is there
         if None in args or not integral(of) or not integral(first):
             return None
-        return EVAL[code](first if of == BOOL and code != "cast" else of, *args)
+        result = EVAL[code](first if of == BOOL and code != "cast" else of, *args)
+        if code in _EXACT and of.is_int and result != _EXACT[code](*args):
+            self.wrapped = True
+        return result
 
     def exactly(self, value: Value) -> Any:
         """An ``assume``'s operand, in unbounded integers."""
@@ -190,12 +198,13 @@ class _Thread:
                 key = array, tuple(f.name for f in fields), tuple(index)
                 self.values[op.result] = self.launch.loads.get(key, 0)
             return
-        if t.space == "local" or "unsafe" in op.attrs or op.attrs["check"] == "unsafe":
+        if t.space == "local" or "unsafe" in op.attrs:
             return
         extra = iter(index[t.rank :])
         member = tuple((f.name, next(extra) if f.count else -1) for f in fields)
         kind = {"load": "read", "store": "write", "atomic": "atomic"}[op.code]
-        self.touches.append(Touch(op, array, tuple(index[: t.rank]), member, kind, self.interval, self.guessed))
+        self.touches.append(Touch(op, array, tuple(index[: t.rank]), member, kind, self.interval, self.guessed,
+                                  self.wrapped))
 
     def branch(self, op: Op) -> object:
         cond = self.values.get(op.operands[0])
@@ -440,6 +449,9 @@ def _values(summary: Summary, race: Race) -> str:
 def _hint(summary: Summary, race: Race) -> str:
     array = race.first.array.type
     assert isinstance(array, ArrayType)
+    if race.first.wrapped or race.second.wrapped:
+        return "an integer wraps around on the way to this index: bound its parts, as with requires=lambda c, h, w: " \
+               "len(c) >= h * w"
     if array.space == "shared" and race.first.op is not race.second.op:
         return "put barrier() between the two, or give each thread an element of its own"
     if array.space == "shared":

@@ -51,7 +51,7 @@ class Access:
     @property
     def unsafe(self) -> bool:
         """The author's word stands for the proof that no other thread meets it."""
-        return "unsafe" in self.op.attrs or self.op.attrs["check"] == "unsafe"
+        return "unsafe" in self.op.attrs
 
 
     @property

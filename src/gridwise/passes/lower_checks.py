@@ -17,7 +17,7 @@ UNSIGNED_OF = {I32: U32, I64: U64}
 class _Lowering:
     def __init__(self, kernel: Kernel, trust_launch: bool):
         self.kernel = kernel
-        self.settled = {"proved", "unsafe"} | ({"launch"} if trust_launch else set())
+        self.settled = {"proved"} | ({"launch"} if trust_launch else set())
         self.arrays = {p.value: p.name for p in kernel.params}
         self.sites: dict[Site, int] = {}
 

@@ -154,7 +154,7 @@ def _drop_unused(kernel: Kernel) -> bool:
             return not op.regions[0].ops and not op.regions[1].ops
         if op.result is None or count.get(op.result, 0):
             return False
-        settled = op.attrs.get("check") in ("proved", "unsafe")
+        settled = op.attrs.get("check") == "proved"
         return op.code in _REMOVABLE or op.code == "var" or (op.code in ("load", "floordiv", "mod") and settled)
 
     changed = False

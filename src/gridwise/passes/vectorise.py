@@ -230,7 +230,7 @@ def vectorise(kernel: Kernel, trust_launch: bool) -> None:
     shape = _take_apart(kernel)
     if shape is None:
         return
-    settled = {"proved", "unsafe"} | ({"launch"} if trust_launch else set())
+    settled = {"proved"} | ({"launch"} if trust_launch else set())
     arrays = _grouped(shape, settled)
     guard = [_slot(kernel, limit) for limit in shape.limits]
     if arrays is None or None in guard or any(limit.type != kernel.index for limit in shape.limits):

@@ -40,7 +40,9 @@ def target_machine() -> Any:
 @functools.cache
 def _linker() -> Any:
     llvm = _llvm()
-    return llvm.create_lljit_compiler(target_machine())
+    # JITLink lays an object out in one piece. The older linker may put code and constants more than 2 GiB apart in
+    # a crowded address space, which this code model cannot reach, and ends the process.
+    return llvm.create_lljit_compiler(target_machine(), use_jit_link=True)
 
 
 # For kernels without loops: what unmakes allocas, folds and merges, at a quarter of the cost of -O3.
