@@ -5,7 +5,7 @@ from __future__ import annotations
 from .devices.array import Array as DeviceArray
 from .devices.base import Device, Event, Stream
 from .devices.foreign import from_dlpack
-from .devices.registry import default_device, device, devices
+from .devices.registry import all_devices, default_device, device
 from .lang import atomic, math, subgroup, target, thread
 from .lang.errors import (
     DeviceAssertionError,
@@ -104,6 +104,7 @@ __all__ = [
     "ThreadIndex",
     "UnprovedError",
     "UnsupportedError",
+    "all_devices",
     "atomic",
     "barrier",
     "bf16",
@@ -111,7 +112,6 @@ __all__ = [
     "bool_",
     "default_device",
     "device",
-    "devices",
     "enum",
     "f8e4m3",
     "f8e5m2",

@@ -22,7 +22,7 @@ def command(files: tuple[Path, ...]) -> None:
     console = Console()
     if not files:
         table = Table("device", "what it is", "threads a block", "capabilities")
-        for device in registry.devices():
+        for device in registry.all_devices():
             caps = ", ".join(sorted(c.name.lower() for c in device.caps))
             table.add_row(device.name, device.description, str(device.limits.max_threads_per_block), caps)
         console.print(table)

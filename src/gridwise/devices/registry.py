@@ -12,6 +12,7 @@ from types import ModuleType
 
 from gridwise.lang.errors import DeviceUnavailableError
 
+from . import forks
 from .base import Device, Stream
 
 WEBGPU = ("vulkan", "metal", "dx12", "gl", "webgpu")
@@ -38,7 +39,10 @@ def _open(name: str) -> Device:
     with _lock:
         made = _devices.get(name)
         if made is None:
+            forks.check(name, MODULES.get(name.split(":")[0], ""))
             opened: Device = _module(name).open(name)
+            if opened.kind in ("cuda", "webgpu"):
+                forks.guard(opened)
             # "cuda" and "cuda:0", "webgpu" and "vulkan" are one device: the device's own name decides.
             made = _devices.setdefault(opened.name, opened)
             _devices[name] = made
@@ -46,6 +50,8 @@ def _open(name: str) -> Device:
 
 
 def _find(module: str) -> list[str]:
+    if forks.lost(module):
+        return []
     found: list[str] = importlib.import_module(f"gridwise.devices.{module}").find()
     return found
 
@@ -85,7 +91,7 @@ def names() -> list[str]:
     return [n for module in ("cpu", "cuda", "webgpu", "check") for n in _find(module)]
 
 
-def devices() -> list[Device]:
+def all_devices() -> list[Device]:
     """Every device on this machine, opened; the CPU first and the reference device last."""
     return [_open(n) for n in names()]
 
