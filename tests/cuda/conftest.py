@@ -20,7 +20,7 @@ collect_ignore = ["test_cuda_device.py", "test_cuda_native.py"] if REAL else []
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return "cuda: the GPU; tests of the simulated driver are left to machines without one" if REAL else "cuda: simulated"
+    return "cuda: the GPU (tests of the simulated driver are for machines without one)" if REAL else "cuda: simulated"
 
 
 @pytest.fixture(scope="module")
