@@ -28,7 +28,6 @@ class Case:
     name: str
     run: Callable[[gw.Device], None]
     needs: tuple[Cap, ...]
-    on: str  # "every" device, or "one" where the device plays no part (refusals before any code is made)
 
     def __str__(self) -> str:
         return self.name
@@ -37,13 +36,13 @@ class Case:
 CASES: list[Case] = []
 
 
-def case(rule: str, *, needs: Sequence[Cap] = (), on: str = "every") -> Callable[[Any], Any]:
+def case(rule: str, *, needs: Sequence[Cap] = ()) -> Callable[[Any], Any]:
     """File a function ``f(device)`` under a rule."""
 
     def declare(f: Callable[[gw.Device], None]) -> Callable[[gw.Device], None]:
         name = f.__name__.strip("_")
         assert all(c.name != name for c in CASES), name
-        CASES.append(Case(rule, name, f, tuple(needs), on))
+        CASES.append(Case(rule, name, f, tuple(needs)))
         return f
 
     return declare
@@ -56,7 +55,7 @@ def each_type(rule: str, types: Sequence[Any], needs: dict[Any, Cap] | None = No
         for t in types:
             cap = (needs or CAPS).get(t)
             name = f"{f.__name__}[{t.__name__.rstrip('_')}]"
-            CASES.append(Case(rule, name, lambda device, t=t: f(device, t), (cap,) if cap else (), "every"))
+            CASES.append(Case(rule, name, lambda device, t=t: f(device, t), (cap,) if cap else ()))
         return f
 
     return declare

@@ -85,7 +85,7 @@ def reads_an_atomic(x: AtomicSlice[u32], o: DisjointSlice[u32]):
     o[thread.index_1d()] = x[0]  # HERE
 
 
-@case("parameters", on="one")
+@case("parameters")
 def who_may_touch_what(device):
     one, ints = np.zeros(64, np.float32), np.zeros(64, np.uint32)
     refused(device, gw.KernelTypeError, "read-only", writes_a_slice, one, grid=1)
@@ -322,7 +322,7 @@ def adds_nominal(o: DisjointSlice[f32], a: Meters, b: Seconds):
     o[thread.index_1d()] = a + b  # HERE
 
 
-@case("types", on="one")
+@case("types")
 def nominal_types_do_not_mix(device):
     refused(device, gw.KernelTypeError, "Meters + Seconds", adds_nominal, np.zeros(1, np.float32), 1.0, 2.0)
 

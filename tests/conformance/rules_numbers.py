@@ -252,7 +252,7 @@ def negative_for_unsigned(o: DisjointSlice[u32]):
     o[i] = o[i] & -1  # HERE
 
 
-@case("3", on="one")
+@case("3")
 def a_literal_that_does_not_fit_is_refused(device):
     refused(device, gw.KernelValueError, "2147483648", too_wide, np.zeros(1, np.int32))
     refused(device, gw.KernelValueError, "-1", negative_for_unsigned, np.zeros(1, np.uint32))
@@ -277,7 +277,7 @@ def narrows(o: DisjointSlice[i32], a: i64):
     o[thread.index_1d()] = a  # HERE
 
 
-@case("4", on="one")
+@case("4")
 def mixed_signs_and_narrowing_are_refused(device):
     one = np.zeros(1, np.int32)
     refused(device, gw.KernelTypeError, "i32", mixes, one, 1, 2)

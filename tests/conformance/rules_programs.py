@@ -33,7 +33,7 @@ def bound_in_a_loop(o: DisjointSlice[f32], n: i32):
     o[thread.index_1d()] = y  # HERE
 
 
-@case("5", on="one")
+@case("5")
 def a_name_keeps_its_type_and_is_bound(device):
     one = np.zeros(1, np.float32)
     refused(device, gw.KernelTypeError, "'total' holds i32", changes_type, one)
@@ -277,7 +277,7 @@ def builds_a_list(o: DisjointSlice[i32]):
     o[0] = x[0]
 
 
-@case("8", on="one")
+@case("8")
 def what_is_not_supported_is_refused_by_name(device):
     refused(device, gw.KernelSyntaxError, "try", catches, np.zeros(1, np.int32))
     refused(device, gw.KernelSyntaxError, "list", builds_a_list, np.zeros(1, np.int32))
