@@ -210,7 +210,8 @@ def started(f: Frame, node: ast.AST, to: ScalarTy) -> str:
 def _fold(f: Frame, op: str, x: Const, y: Const, node: ast.AST, left: ast.AST, right: ast.AST) -> Const:
     """Both known at compile time: weak constants are exact Python numbers, typed ones obey their type."""
     a, b = x.value, y.value
-    if isinstance(b, int) and op in ("floordiv", "mod", "div") and b == 0:
+    floats = any(isinstance(c.type, ScalarTy) and c.type.ir.is_float and c.ty is not None for c in (x, y))
+    if isinstance(b, int) and op in ("floordiv", "mod", "div") and b == 0 and not floats:
         f.fail(KernelValueError, node, "division by zero")
     if op in ("shl", "shr") and isinstance(b, int) and b < 0:
         f.fail(KernelValueError, node, f"shift by {b}", "shift the other way")
