@@ -240,6 +240,23 @@ def test_subgroup_reductions_and_shuffles(gpu: WebGpuDevice, t: Scalar) -> None:
         np.testing.assert_array_equal(got, expected.astype(t.dtype).reshape(-1), fn)
 
 
+def test_lanes_out_of_order_are_refused(gpu: WebGpuDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    if Cap.SUBGROUP not in gpu.caps:
+        pytest.skip("no subgroups on this driver")
+    s = Sketch(block=(8, 4, 2))
+    out = s.array("out", I32)
+    b = s.at(3)
+    thread = b.identity("thread_idx", 2)
+    for axis, extent in ((1, 4), (0, 8)):
+        thread = b.binary("add", b.binary("mul", thread, b.const(extent, I32)), b.identity("thread_idx", axis))
+    b.store(out, [thread], b.value("subgroup", (), I32, fn="lane"), check="proved")
+    got = run(gpu, s.kernel(), 1, [np.zeros(64, np.int32)])[0]
+    np.testing.assert_array_equal(got, np.arange(64) % subgroup_size(gpu))
+    monkeypatch.setitem(gpu._linear, 64, False)
+    with pytest.raises(UnsupportedError, match=r"out of order\n.*kernel.py:3"):
+        gpu.load(lower(s.kernel(), "wgsl"))
+
+
 def test_subgroup_reduction_of_64_bits_is_refused(gpu: WebGpuDevice) -> None:
     if Cap.SUBGROUP not in gpu.caps:
         pytest.skip("no subgroups on this driver")

@@ -163,7 +163,7 @@ class WebGpuDevice(Device):
         self.queue = Queue(self)
         self.default_stream: WebGpuStream = WebGpuStream(self)
         self._numerics: Numerics | None = None
-        self._linear: dict[tuple[int, int, int], bool] = {}  # blocks whose lanes are their threads in order
+        self._linear: dict[int, bool] = {}  # threads of a block -> whether lanes are threads in order
 
     @property
     def numerics(self) -> Numerics:
@@ -223,16 +223,17 @@ class WebGpuDevice(Device):
         use = next((op for op in kernel.walk() if op.code == "subgroup"), None)
         if use is None:
             return
-        if kernel.block not in self._linear:
+        threads = kernel.block[0] * kernel.block[1] * kernel.block[2]
+        if threads not in self._linear:
             from .webgpu_probe import linear_lanes
 
-            self._linear[kernel.block] = linear_lanes(self.handle, kernel.block)
-        if not self._linear[kernel.block]:
+            self._linear[threads] = linear_lanes(self.handle, threads)
+        if not self._linear[threads]:
             raise UnsupportedError(
-                f"{kernel.name}: the driver of {self.name} gives the threads of a block {kernel.block} to subgroups "
+                f"{kernel.name}: the driver of {self.name} gives the {threads} threads of a block to subgroups "
                 "out of order",
                 use.loc,
-                "use a one-dimensional block, or `if target.has(Cap.SUBGROUP)` with a way without them",
+                "do without subgroup operations on this device",
             )
 
     def _numerics_for(self, kernel: Kernel) -> Numerics:

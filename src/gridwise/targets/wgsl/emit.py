@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -65,6 +66,8 @@ class Emitter(ControlFlow):
         self.thread, self.block, self.number = names("thread"), names("block"), names("global_id")
         self.lane_builtin, self.size_builtin = names("subgroup_lane"), names("subgroup_size")
         self.flat = names("thread_in_block")
+        # naga has lanes in one-dimensional blocks only: a block of more is laid out in a row, x fastest.
+        self.flattened = kernel.block[1:] != (1, 1) and self.uses("subgroup")
         self.params = [names(p.name.replace(".", "_")) for p in kernel.params]
         self.prints = [op for op in kernel.walk() if op.code == "print"]
         self.layout = layout(kernel, self.params, bool(self.prints))
@@ -131,7 +134,8 @@ class Emitter(ControlFlow):
             head.append("@group(1) @binding(2) var<storage, read_write> prints: array<atomic<u32>>;")
         head += [*self.access.workgroup(), *self.library.text(), ""]
         x, y, z = self.kernel.block
-        signature = f"@compute @workgroup_size({x}, {y}, {z})"
+        size = f"{x * y * z}" if self.flattened else f"{x}, {y}, {z}"
+        signature = f"@compute @workgroup_size({size})"
         lines: list[tuple[str, Loc | None]] = [(h, None) for h in head]
         lines += [(signature, self.kernel.loc), (f"fn {self.entry}({self.builtins()}) {{", self.kernel.loc)]
         lines += [*self.body.lines, ("}", self.kernel.loc)]
@@ -150,16 +154,20 @@ class Emitter(ControlFlow):
         return any(op.code in codes for op in self.kernel.walk())
 
     def builtins(self) -> str:
-        given = [("local_invocation_id", self.thread, "vec3<u32>")]
+        given = [] if self.flattened else [("local_invocation_id", self.thread, "vec3<u32>")]
         if self.variant.folded:
             given += [("workgroup_id", "gw_group", "vec3<u32>"), ("num_workgroups", "gw_groups", "vec3<u32>")]
         else:
-            given += [("workgroup_id", self.block, "vec3<u32>"), ("global_invocation_id", self.number, "vec3<u32>")]
-        if self.access.zeroed():
+            given.append(("workgroup_id", self.block, "vec3<u32>"))
+        if not self.variant.folded and not self.flattened:
+            given.append(("global_invocation_id", self.number, "vec3<u32>"))
+        if self.access.zeroed() or self.flattened:
             given.append(("local_invocation_index", self.flat, "u32"))
         if self.uses("subgroup"):
             given += [("subgroup_invocation_id", self.lane_builtin, "u32"), ("subgroup_size", self.size_builtin, "u32")]
-        return ", ".join(f"@builtin({b}) {name}: {t}" for b, name, t in given)
+        text = "\n".join(line for line, _ in self.body.lines)
+        used = [g for g in given if re.search(rf"\b{g[1]}\b", text)]
+        return ", ".join(f"@builtin({b}) {name}: {t}" for b, name, t in used)
 
     def prologue(self) -> None:
         line, loc = self.body.line, self.kernel.loc
@@ -171,7 +179,11 @@ class Emitter(ControlFlow):
                 "gw_place / args.grid_x / args.grid_y);",
                 loc,
             )
-            x, y, z = self.kernel.block
+        x, y, z = self.kernel.block
+        if self.flattened:
+            place = f"{self.flat} % {x}u, {self.flat} / {x}u % {y}u, {self.flat} / {x * y}u"
+            line(f"let {self.thread} = vec3<u32>({place});", loc)
+        if self.variant.folded or self.flattened:
             line(f"let {self.number} = {self.block} * vec3<u32>({x}u, {y}u, {z}u) + {self.thread};", loc)
         threads = self.kernel.block[0] * self.kernel.block[1] * self.kernel.block[2]
         for name, length, zero in self.access.zeroed():
