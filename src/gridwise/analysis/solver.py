@@ -20,7 +20,7 @@ from gridwise.ir.types import BOOL
 
 from .affine import Pair
 from .linear import Facts
-from .summaries import Summary
+from .summaries import Access, Summary
 from .terms import Term, integral
 from .z3_library import load
 
@@ -413,6 +413,20 @@ def _ask(summary: Summary, pair: Pair, conditions: list[tuple[tuple[Term, ...], 
     if verdict != "sat":
         return verdict, None, True
     return verdict, _model(z3, solver, encode), not (isinstance(encode, _Integers) and encode.approximate)
+
+
+def holds(summary: Summary, access: Access, facts: Facts, goal: Term) -> bool:
+    """Does ``goal`` follow from the conditions of one access? With the lemma for products; for what is not linear."""
+    with _one_at_a_time:
+        z3 = load()
+        encode = _Integers(z3, Pair(access, access, "block", 0), (facts, facts), True, True)
+        solver = z3.Solver()
+        solver.set("timeout", FIRST_MS)
+        solver.set("rlimit", FIRST_STEPS)
+        asserted = [encode(c, 1) for c in (*access.path, *summary.given)]
+        asserted.append(z3.Not(encode(goal, 1)))
+        solver.add(*asserted, *encode.side)
+        return str(solver.check()) == "unsat"
 
 
 def _model(z3: Any, solver: Any, encode: _Encoder) -> Model:

@@ -10,7 +10,7 @@ the same iteration), ``thread`` (nobody).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -206,9 +206,9 @@ class Terms:
                 return x if a.data else y
             if x is y:
                 return x
-            if y is self.false:
+            if y is self.false or y is a:
                 return self.both(a, x)
-            if x is self.true:
+            if x is self.true or x is a:
                 return self.either(a, y)
             if x is self.false:
                 return self.both(self.negate(a), y)
@@ -260,19 +260,20 @@ def evaluate(term: Term, given: dict[Term, Any]) -> Any:
     return EVAL[term.code](of, *args)
 
 
-def leaves(term: Term, into: set[Term] | None = None) -> set[Term]:
-    """The leaves, and the loads from read-only arrays, that a term depends on."""
-    out: set[Term] = set() if into is None else into
+def subterms(term: Term) -> Iterator[Term]:
+    """A term and everything that it is made of, each once."""
     stack, seen = [term], set()
     while stack:
         t = stack.pop()
-        if t in seen:
-            continue
-        seen.add(t)
-        if t.code in ("leaf", "load"):
-            out.add(t)
-        stack.extend(t.args)
-    return out
+        if t not in seen:
+            seen.add(t)
+            yield t
+            stack.extend(t.args)
+
+
+def leaves(term: Term) -> set[Term]:
+    """The leaves, and the loads from read-only arrays, that a term depends on."""
+    return {t for t in subterms(term) if t.code in ("leaf", "load")}
 
 
 _SIGNS = {"add": "+", "xadd": "+", "sub": "-", "mul": "*", "xmul": "*", "floordiv": "//", "mod": "%", "and": "&",
