@@ -99,7 +99,7 @@ def test_the_faulting_access_is_no_fact_for_the_next():
 def test_unsafe_waives_disjointness_and_keeps_the_index_checked():
     k = K()
     c = k.array("c", "disjoint")
-    k.b.store(c.value, [k.gid().value], k.lift(1.0, c.value.type.elem).value, check="unsafe")
+    k.b.store(c.value, [k.gid().value], k.lift(1.0, c.value.type.elem).value)
     store = k.region.ops[-1]
     store.attrs["unsafe"] = "no two threads share an element"
     (check,) = settle_bounds(k.done())
