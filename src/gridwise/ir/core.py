@@ -160,6 +160,7 @@ class Kernel:
     sites: list[Site] = field(default_factory=list)  # filled by passes/lower_checks
     conditions: list[Condition] = field(default_factory=list)  # filled by analysis/bounds
     coarsen: int = 1  # elements a thread handles along x, set by passes/vectorise: the grid shrinks by it
+    aligned: bool = False  # set by lower: every array starts at a multiple of 16 bytes
     reach: int = 1  # set by analysis: the launch keeps threads along x * reach <= extent_limit(index), or takes I64
     guard: tuple[int, ...] = ()  # of a coarsened kernel: slots whose least value ends the elements it handles
 

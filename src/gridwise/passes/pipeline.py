@@ -46,6 +46,7 @@ def lower(kernel: Kernel, target: str, *, trust_launch: bool = True, vector: boo
     aligned to 16 bytes, so that a thread may handle several elements at once.
     """
     k = clone(kernel)
+    k.aligned = vector
     expand_math(k)  # transcendental functions to arithmetic: the same on every target
     if vector and target in GPU_TARGETS:
         vectorise(k, trust_launch)  # four elements a thread where the kernel allows it

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from gridwise.ir import Kernel, Op, verify
+from gridwise.ir.core import Slot
 from gridwise.ir.types import BOOL, I32, I64, U8, U16, ArrayType, Scalar
 from gridwise.lang.errors import UnsupportedError
 from gridwise.targets.llvm.arith import Arith
@@ -96,6 +97,11 @@ class PtxEmitter(ThreadEmitter):
         if self.prints:
             extra.append("i32 %gw.serial")
         return super().parameters() + extra
+
+    def slot_attributes(self, slot: Slot) -> str:
+        text = super().slot_attributes(slot)
+        # With this, neighbouring accesses become one of 16 bytes.
+        return f"align {SHARED_ALIGN} {text}" if slot.kind == "ptr" and self.kernel.aligned else text
 
     def space(self, space: str) -> int:
         return _SPACES[space]
