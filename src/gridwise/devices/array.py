@@ -89,7 +89,7 @@ def describe(arg: ArrayArg, elem: Element, contiguous: bool) -> tuple[Trait, int
     """
     buffer, shape = arg.buffer, arg.shape
     low, high = (0, math.prod(shape)) if contiguous else span(shape, arg.strides)
-    wide = high - low > _EXTENT and (high - low > I32.max or any(n > _EXTENT for n in shape))
+    wide = high - low > I32.max or any(n > _EXTENT for n in shape)  # (a stride may be 0)
     start = buffer.address + arg.offset
     trait = Trait.of(elem, len(shape), not contiguous, wide, start % ALIGNMENT == 0)
     base = start if buffer.address else (id(buffer) << 64) + start
