@@ -1,5 +1,6 @@
 """Launches at the edges: 64-bit indices, limits of devices, faults among threads, many arguments."""
 
+import runpy
 import threading
 
 import numpy as np
@@ -68,7 +69,7 @@ def test_blocks_and_grids_beyond_the_device(device):
         if at in y:
             y[at] = 1.0
 
-    with pytest.raises(gw.LaunchValueError, match="70000 blocks along y, and .* allows 65535"):
+    with pytest.raises(gw.LaunchValueError, match=r"70000 blocks along y, and .* allows 65535"):
         rows(device.zeros((2, 2), f32), grid=(1, 70_000))
 
 
@@ -111,35 +112,24 @@ def test_the_device_works_after_a_fault(device):
     assert y.numpy().sum() == 98 + 5000
 
 
-@pytest.mark.parametrize("count", [1, 8])
-def test_many_arrays(device, count):
-    args = ", ".join(f"a{n}: Slice[f32]" for n in range(count - 1))
-    total = " + ".join(["0.0", *(f"a{n}[i]" for n in range(count - 1))])
-    kernel = _kernel(f"def many({args}{', ' if args else ''}out: DisjointSlice[f32]):", total)
-    arrays = [device.full(33, float(n), f32) for n in range(count - 1)]
-    out = device.zeros(33, f32)
-    kernel(*arrays, out)
-    assert out.numpy().tolist() == [float(sum(range(count - 1)))] * 33
-
-
-def _kernel(head, total, folder=[]):  # noqa: B006
-    import importlib.util
-    import tempfile
-
-    text = f"""
+MANY = """
 import gridwise as gw
 from gridwise import DisjointSlice, Slice, f32, thread
 
 @gw.kernel
-{head}
+def many({parameters}out: DisjointSlice[f32]):
     i = thread.index_1d()
     if i in out:
         out[i] = {total}
 """
-    folder.append(tempfile.NamedTemporaryFile("w", suffix=".py"))
-    folder[-1].write(text)
-    folder[-1].flush()
-    spec = importlib.util.spec_from_file_location("many_arrays", folder[-1].name)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.many
+
+
+@pytest.mark.parametrize("inputs", [0, 7])
+def test_many_arrays(device, inputs, tmp_path):
+    path = tmp_path / "many.py"
+    parameters = "".join(f"a{n}: Slice[f32], " for n in range(inputs))
+    path.write_text(MANY.format(parameters=parameters, total=" + ".join(["0.0", *(f"a{n}[i]" for n in range(inputs))])))
+    kernel = runpy.run_path(str(path))["many"]
+    out = device.zeros(33, f32)
+    kernel(*[device.full(33, float(n), f32) for n in range(inputs)], out)
+    assert out.numpy().tolist() == [float(sum(range(inputs)))] * 33
