@@ -13,8 +13,9 @@ from wgsl_kernels import Sketch, launch, run
 
 from gridwise.devices import webgpu
 from gridwise.devices.webgpu import WebGpuDevice
+from gridwise.devices.webgpu_copy import Copier
 from gridwise.ir import Kernel
-from gridwise.ir.types import F32, I32
+from gridwise.ir.types import F32, I32, U8
 from gridwise.lang.errors import (
     DeviceError,
     DeviceUnavailableError,
@@ -94,6 +95,38 @@ def test_copies_of_any_bytes(gpu: WebGpuDevice, offset: int, size: int) -> None:
     want[offset : offset + size] = 0xCD
     gpu.read(buffer, 0, got, gpu.default_stream)
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("size", [1 << 20, (1 << 20) + 4, (3 << 20) + 12])
+def test_large_copies_by_a_kernel(gpu: WebGpuDevice, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """As on discrete GPUs; with bindings of 1 MiB, so that a copy takes several."""
+    monkeypatch.setattr(gpu, "own_copies", True)
+    monkeypatch.setattr(gpu.queue, "copier", Copier(gpu.handle, 1 << 20))
+    host = np.random.default_rng(2).integers(0, 256, size + 512, dtype=np.uint8)
+    source, target = gpu.array(host), gpu.zeros(size + 512, U8)
+    gpu.copy(source.buffer, 256, target.buffer, 0, size, gpu.default_stream)
+    got = target.numpy()
+    np.testing.assert_array_equal(got[:size], host[256 : 256 + size])
+    assert not got[size:].any()
+
+
+def test_recording_events_submits_nothing(gpu: WebGpuDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "timestamp-query" not in gpu.features:
+        pytest.skip("no clock on this driver: an event waits")
+    gpu.synchronize()
+    flushes = []
+    flush = gpu.queue.flush
+    monkeypatch.setattr(gpu.queue, "flush", lambda: (flushes.append(1), flush())[1])
+    stream = gpu.default_stream
+    a, b = gpu.zeros(1000, F32), gpu.zeros(1000, F32)
+    module = gpu.load(lower(copier(F32), "wgsl"))
+    events = [stream.record()]
+    for _ in range(5):
+        gpu.launch(module, (16, 1, 1), [a.arg, b.arg], stream)
+        events.append(stream.record())
+    assert not flushes
+    assert events[-1].elapsed_since(events[0]) > 0
+    assert all(e.done() for e in events)
 
 
 def test_a_write_waits_for_recorded_launches_that_use_the_buffer(gpu: WebGpuDevice) -> None:

@@ -21,7 +21,6 @@ import numpy as np
 
 from gridwise.ir.core import Kernel
 from gridwise.lang.errors import (
-    DeviceError,
     DeviceUnavailableError,
     LaunchValueError,
     OutOfMemoryError,
@@ -33,7 +32,8 @@ from gridwise.targets.wgsl.dialect import NAGA, Numerics
 from .base import Arg, Device, Limits, Module
 from .memory import Buffer
 from .webgpu_module import Loaded
-from .webgpu_queue import Queue, WebGpuStream
+from .webgpu_queue import Queue
+from .webgpu_stream import WebGpuStream
 
 KINDS = {"vulkan": "Vulkan", "metal": "Metal", "dx12": "D3D12", "gl": "OpenGL"}
 _ORDER = {"DiscreteGPU": 0, "IntegratedGPU": 1, "VirtualGPU": 2, "Unknown": 3, "CPU": 4}
@@ -160,6 +160,7 @@ class WebGpuDevice(Device):
             max_buffer_bytes=min(most["max-buffer-size"], self.max_binding),
             max_arrays=capabilities.STORAGE_BUFFERS,
         )
+        self.own_copies = info["adapter_type"] == "DiscreteGPU"  # see webgpu_copy.py
         self.queue = Queue(self)
         self.default_stream: WebGpuStream = WebGpuStream(self)
         self._numerics: Numerics | None = None
@@ -264,8 +265,3 @@ class WebGpuDevice(Device):
 def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
-
-
-def lost(error: BaseException) -> DeviceError:
-    """The error for a device that has stopped working."""
-    return DeviceError(f"the WebGPU device failed: {_first_line(error)}")

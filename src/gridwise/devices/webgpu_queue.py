@@ -8,7 +8,6 @@ found by dynamic offsets. Fault buffers are looked at whenever the host waits.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,10 @@ from gridwise.ir.core import Kernel
 from gridwise.lang.errors import DeviceError
 
 from . import faults, printing
-from .base import Arg, Buffer, Event, Stream
+from .base import Arg, Buffer
+from .webgpu_copy import Copier
 from .webgpu_module import ALIGNMENT, Loaded
+from .webgpu_stream import Batch, Fence, failed, mapped
 
 if TYPE_CHECKING:
     from .webgpu import WebGpuDevice
@@ -29,7 +30,7 @@ FAULT_BYTES = -(-faults.WORDS * 4 // ALIGNMENT) * ALIGNMENT
 FAULT_SLOTS = 256  # launches that can fault, between two looks at the records
 LAUNCHES = 1024  # recorded at most before they are submitted: the device should not idle while the host records
 STAGE = 64 << 20  # bytes of one copy to the host
-MAP_READ, MAP_MODE_READ = 0x0001, 1
+MAP_READ = 0x0001
 COPY_SRC, COPY_DST, STORAGE, UNIFORM = 0x0004, 0x0008, 0x0080, 0x0040
 QUERIES = 1024
 
@@ -45,7 +46,6 @@ class Queue:
         self.pipeline: Any = None  # set in the open pass
         self.group: Any = None  # bind group 0 there
         self.touched: set[int] = set()  # buffers in the recorded, unsubmitted work
-        self.keep: list[Any] = []  # alive until submitted
         self.recorded = 0
         self.arena: Any = None
         self.arguments = bytearray(ARENA)
@@ -61,6 +61,8 @@ class Queue:
         self.owners: dict[int, list[Loaded]] = {}
         self.queries: Any = None
         self.marker: Any = None
+        self.batch = Batch()
+        self.copier: Copier | None = None
         self.free_queries = list(range(QUERIES))
 
     # -- recording ---------------------------------------------------------------------------------------
@@ -82,6 +84,8 @@ class Queue:
             if self.encoder is None:
                 return
             self.end_pass()
+            staging = self.end_mark(self.encoder) if self.batch.wanted else None
+            batch, self.batch = self.batch, Batch()
             encoder, self.encoder = self.encoder, None
             used, self.used = self.used, 0
             self.recorded = 0
@@ -91,9 +95,17 @@ class Queue:
             try:
                 self.handle.queue.submit([encoder.finish()])
             except Exception as e:
-                raise _lost(e) from None
-            finally:
-                self.keep.clear()
+                raise failed(e) from None
+            if staging is not None:
+                batch.fence = Fence(staging)
+
+    def end_mark(self, encoder: Any) -> Any:
+        """A buffer that is written last in the submission: mapping it waits for the rest."""
+        if self.marker is None:
+            self.marker = self.handle.create_buffer(size=16, usage=COPY_SRC)
+        staging = self.handle.create_buffer(size=16, usage=MAP_READ | COPY_DST)
+        encoder.copy_buffer_to_buffer(self.marker, 0, staging, 0, 16)
+        return staging
 
     def argument_arena(self) -> Any:
         if self.arena is None:
@@ -196,7 +208,7 @@ class Queue:
                 try:
                     self.handle.queue.write_buffer(buffer.handle, offset + at, data[at : at + STAGE])
                 except Exception as e:
-                    raise _lost(e) from None
+                    raise failed(e) from None
                 if data.size > STAGE:
                     self.handle.queue.submit([])  # wgpu keeps written data until a submission
 
@@ -220,7 +232,7 @@ class Queue:
         self.flush()
         reads, self.reads = self.reads, []
         for staging, skip, out in reads:
-            out[:] = _mapped(staging)[skip : skip + out.size]
+            out[:] = mapped(staging)[skip : skip + out.size]
             staging.unmap()
             staging.destroy()
 
@@ -232,7 +244,11 @@ class Queue:
             words = src_offset % 4 == 0 and dst_offset % 4 == 0 and (nbytes % 4 == 0 or padded)
             if words and src.handle is not dst.handle:
                 size = -(-nbytes // 4) * 4
-                self.commands().copy_buffer_to_buffer(src.handle, src_offset, dst.handle, dst_offset, size)
+                if self.device.own_copies and Copier.takes(src_offset, dst_offset, size):
+                    self.copier = self.copier or Copier(self.handle, self.device.max_binding)
+                    self.copier.record(self.commands(), src.handle, src_offset, dst.handle, dst_offset, size)
+                else:
+                    self.commands().copy_buffer_to_buffer(src.handle, src_offset, dst.handle, dst_offset, size)
                 self.touched |= {id(src.handle), id(dst.handle)}
             else:  # through the host: WebGPU copies whole words, between two buffers
                 data = np.empty(nbytes, np.uint8)
@@ -258,17 +274,13 @@ class Queue:
         with self.lock:
             self.finish_reads()
             if not self.pending and not self.printed:
-                self.fence().wait()
+                self.commands()
+                batch = self.batch
+                batch.wanted = True
+                self.flush()
+                assert batch.fence is not None
+                batch.fence.wait()
             self.raise_faults()
-
-    def fence(self) -> Fence:
-        """Submit everything; what it returns is done when that is."""
-        if self.marker is None:
-            self.marker = self.handle.create_buffer(size=16, usage=COPY_SRC)
-        staging = self.handle.create_buffer(size=16, usage=MAP_READ | COPY_DST)
-        self.commands().copy_buffer_to_buffer(self.marker, 0, staging, 0, 16)
-        self.flush()
-        return Fence(staging)
 
     def raise_faults(self) -> None:
         self.collect()
@@ -298,7 +310,7 @@ class Queue:
         staging = self.handle.create_buffer(size=size, usage=MAP_READ | COPY_DST)
         self.commands().copy_buffer_to_buffer(handle, 0, staging, 0, size)
         self.flush()
-        data = _mapped(staging).copy()
+        data = mapped(staging).copy()
         staging.unmap()
         staging.destroy()
         return data
@@ -321,91 +333,3 @@ class Queue:
             resolved = self.handle.create_buffer(size=256, usage=0x0200 | COPY_SRC)
             self.commands().resolve_query_set(self.queries, query, 1, resolved, 0)
             return int(self.download(resolved, 8).view(np.uint64)[0])
-
-
-def _mapped(staging: Any) -> np.ndarray:
-    try:
-        staging.map_sync(MAP_MODE_READ)
-    except Exception as e:
-        raise _lost(e) from None
-    return np.frombuffer(staging.read_mapped(copy=False), np.uint8)
-
-
-def _lost(error: BaseException) -> DeviceError:
-    from .webgpu import lost
-
-    return error if isinstance(error, DeviceError) else lost(error)
-
-
-class Fence:
-    """The end of a submission, seen by mapping a buffer that it wrote.
-
-    (``on_submitted_work_done`` is what WebGPU has for this; wgpu-py 0.32 passes it a callback of the wrong type.)
-    """
-
-    def __init__(self, staging: Any):
-        self.staging = staging
-        self.promise = staging.map_async(MAP_MODE_READ)
-        self.finished = False
-
-    def wait(self) -> None:
-        if not self.finished:
-            try:
-                self.promise.sync_wait()
-            except Exception as e:
-                raise _lost(e) from None
-            self.finished = True
-            self.staging.destroy()
-
-    def done(self) -> bool:
-        if not self.finished and self.promise._state != "pending":  # there is no public way to ask without waiting
-            self.wait()
-        return self.finished
-
-
-class WebGpuStream(Stream):
-    """The device's queue. All streams of a device are one order of work."""
-
-    def __init__(self, device: WebGpuDevice):
-        self.device: WebGpuDevice = device
-
-    def synchronize(self) -> None:
-        self.device.queue.synchronize()
-
-    def record(self) -> WebGpuEvent:
-        return WebGpuEvent(self.device.queue)
-
-    def wait(self, event: Event) -> None:
-        """Nothing to do: work of every stream runs in the order in which it was queued."""
-
-
-class WebGpuEvent(Event):
-    """A point in the queue. Time is the device's clock where it has one, else the host's after waiting."""
-
-    def __init__(self, queue: Queue):
-        self.queue = queue
-        with queue.lock:
-            self.query = queue.stamp()
-            self.fence = queue.fence()
-        self.host_time = 0.0
-        if self.query is None:
-            self.synchronize()
-
-    def synchronize(self) -> None:
-        self.fence.wait()
-        self.host_time = self.host_time or time.perf_counter()
-
-    def done(self) -> bool:
-        return self.fence.done()
-
-    def elapsed_since(self, start: Event) -> float:
-        assert isinstance(start, WebGpuEvent)
-        start.synchronize()
-        self.synchronize()
-        if self.query is None or start.query is None:
-            return self.host_time - start.host_time
-        return (self.queue.clock(self.query) - self.queue.clock(start.query)) * 1e-9
-
-    def __del__(self) -> None:
-        if self.query is not None:
-            self.queue.free_queries.append(self.query)

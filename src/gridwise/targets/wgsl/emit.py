@@ -174,11 +174,11 @@ class Emitter(ControlFlow):
         if self.variant.folded:
             line("let gw_place = gw_group.x + gw_groups.x * (gw_group.y + gw_groups.y * gw_group.z);", loc)
             line("if (gw_place >= args.grid_x * args.grid_y * args.grid_z) { return; }", loc)
-            line(
-                f"let {self.block} = vec3<u32>(gw_place % args.grid_x, gw_place / args.grid_x % args.grid_y, "
-                "gw_place / args.grid_x / args.grid_y);",
-                loc,
-            )
+            place = "gw_place, 0u, 0u"  # no division where the grid is a row
+            if self.kernel.domain > 1:
+                place = "gw_place % args.grid_x, gw_place / args.grid_x % args.grid_y"
+                place += ", gw_place / args.grid_x / args.grid_y" if self.kernel.domain > 2 else ", 0u"
+            line(f"let {self.block} = vec3<u32>({place});", loc)
         x, y, z = self.kernel.block
         if self.flattened:
             place = f"{self.flat} % {x}u, {self.flat} / {x}u % {y}u, {self.flat} / {x * y}u"
