@@ -271,10 +271,15 @@ class Loops(Executor):
         while True:
             with self.recording("dry"):
                 _, _, frame, end = self.iteration(op, State(dict(head.env), state.path + facts, around), counter, base)
-            backs = {k for s in [*([end] if end else []), *frame.continues] for k in s.cur}
-            if backs <= around.keys():
+            # What held before the loop still does in an interval from before it; what an iteration found out is
+            # nothing to the next.
+            following = dict(around)
+            for s in [*([end] if end else []), *frame.continues]:
+                for k, known in s.cur.items():
+                    following[k] = tuple(c for c in following.get(k, ()) if c in known)
+            if following == around:
                 break
-            around = dict.fromkeys((*around, *backs), ())  # what held in one iteration is nothing to the next
+            around = following
         _, leaving, frame, _ = self.iteration(op, State(dict(head.env), state.path + facts, around), counter, base)
         self.may_align = saved
         return self.after(op, [leaving] if leaving else [], frame, base, THREAD)
