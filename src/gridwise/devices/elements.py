@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NewType
 
 import numpy as np
 
 from gridwise.ir.types import SCALARS, Field, Scalar, Struct, from_dtype
 from gridwise.lang.errors import LaunchTypeError
+from gridwise.lang.structs import is_enum, is_struct
+from gridwise.lang.types import VectorOf
 
 Element = Scalar | Struct
 
@@ -43,7 +45,7 @@ def from_numpy(dtype: np.dtype) -> Element | None:
 
 
 def element(dtype: Any) -> Element:
-    """The element type for ``f32``-like classes of the language, ``@gw.struct`` classes and NumPy dtypes.
+    """The element type for a scalar, struct, enum, vector or ``NewType`` of the language, or a NumPy dtype.
 
     Raises LaunchTypeError for anything else.
     """
@@ -53,6 +55,10 @@ def element(dtype: Any) -> Element:
         known = SCALARS.get(dtype.__name__.rstrip("_"))
         if known is not None:
             return known
+    if is_struct(dtype) or is_enum(dtype) or isinstance(dtype, VectorOf | NewType):
+        from gridwise.frontend import memory_type
+
+        return memory_type(dtype)
     try:
         found = from_numpy(np.dtype(dtype))
     except TypeError:

@@ -53,7 +53,10 @@ def show(spec: ParamSpec) -> str:
 
 
 def _given(value: Any) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 class ArrayBinder:
