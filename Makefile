@@ -31,7 +31,7 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 
 conformance: $(STAMP)
-	$(BIN)/python -m pytest tests/conformance -n $(JOBS) $(ARGS)
+	$(BIN)/python -m pytest tests/conformance -n $(JOBS) --conformance-page docs/conformance.md $(ARGS)
 
 safety: $(STAMP)
 	$(BIN)/python -m pytest tests/safety -n $(JOBS) $(ARGS)

@@ -58,6 +58,13 @@ def same(got: object, want: object) -> bool:
     return got == want and python.copysign(1, got) == python.copysign(1, want)
 
 
+def normal(device: gw.Device, t: type) -> list[float]:
+    """Edge values of a float type, without subnormal ones where a driver may flush them to zero (WebGPU)."""
+    tiny = 2.0 ** (-14 if t is f16 else -126)
+    flushes = device.target == "wgsl" and t is not f64
+    return [v for v in floats(ir(t)) if not (flushes and 0 < abs(v) < tiny)]
+
+
 # -- rule 1 ----------------------------------------------------------------------------------------------------
 
 
@@ -350,7 +357,7 @@ def float_extremes(a: Slice[F], b: Slice[F], o: DisjointSlice[F, 2]):
 
 @each_type("6", FLOATS)
 def float_extremes_with_nan_and_zeros(device, t):
-    a, b, x, y = pairs([v for v in floats(ir(t)) if abs(v) < 4 or not python.isfinite(v)], ir(t))
+    a, b, x, y = pairs([v for v in normal(device, t) if abs(v) < 4 or not python.isfinite(v)], ir(t))
     out = run(device, float_extremes, a, b, np.zeros((len(a), 6), a.dtype), grid=-(-len(a) // 64))[2]
     for row, p, q in zip(out, x, y, strict=True):
         least = q if python.isnan(p) else p if python.isnan(q) else minimum(p, q)
@@ -456,12 +463,7 @@ def float_arithmetic(a: Slice[F], b: Slice[F], o: DisjointSlice[F, 2]):
 
 @each_type("11", FLOATS)
 def arithmetic_rounds_correctly(device, t):
-    edge = floats(ir(t))
-    if device.target == "wgsl" and t in (f32, f16, bf16):
-        # Vulkan lets a driver flush subnormal numbers to zero.
-        tiny = 2.0 ** (-14 if t is f16 else -126)
-        edge = [v for v in edge if v == 0 or not abs(v) < tiny]
-    a, b, x, y = pairs(edge, ir(t))
+    a, b, x, y = pairs(normal(device, t), ir(t))
     out = run(device, float_arithmetic, a, b, np.zeros((len(a), 4), a.dtype), grid=-(-len(a) // 64))[2]
     for row, p, q in zip(out, x, y, strict=True):
         want = [add(p, q, ir(t)), add(p, -q, ir(t)), mul(p, q, ir(t)), div(p, q, ir(t))]

@@ -15,10 +15,19 @@ for file in sorted([*Path(__file__).parent.glob("rules_*.py"), *Path(__file__).p
     importlib.import_module(file.stem)
 
 
+def label(device: gw.Device) -> str:
+    """A column of the table: the device's name, with its hardware where one name stands for many."""
+    if device.kind in ("cpu", "check"):
+        return device.name
+    return f"{device.name.split(':')[0]}: {device.description.split(',')[0].split('(')[0].strip()}"
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_case(case: Case, device: gw.Device, record_property: Callable[[str, object], None]) -> None:
+    record_property("case", case.name)
     record_property("rule", case.rule)
-    record_property("device", device.name)
+    record_property("device", label(device))
+    record_property("description", device.description)
     try:
         case.run(device)
     except gw.UnsupportedError as e:
