@@ -12,8 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+import ml_dtypes
 import numpy as np
 from cooperate import BINS, BLOCK, GRID, Cooperative
+from elementwise import Elementwise, execute_elementwise
 from generate import PREAMBLE
 from program import Program
 
@@ -110,21 +112,22 @@ def keeps_specials(device: gw.Device) -> bool:
 
 def differ(want: np.ndarray, got: np.ndarray, strict: bool) -> np.ndarray:
     """Where two results disagree, bit for bit; a NaN equals a NaN. Not strict: subnormals are zeros, of any sign."""
-    if want.dtype.kind != "f":
+    if want.dtype.kind in "biu":
         return want != got
-    nan = np.isnan(want) & np.isnan(got)
+    w, g = want.astype(np.float64), got.astype(np.float64)
+    nan = np.isnan(w) & np.isnan(g)
+    unsigned = f"u{want.dtype.itemsize}"
     if strict:
-        return ~((want.view(np.uint32) == got.view(np.uint32)) | nan)
-    tiny = np.finfo(np.float32).tiny
-    w, g = np.where(np.abs(want) < tiny, 0, want), np.where(np.abs(got) < tiny, 0, got)
-    return ~((w == g) | nan)
+        return ~((want.view(unsigned) == got.view(unsigned)) | nan)
+    tiny = float(ml_dtypes.finfo(want.dtype).tiny)
+    return ~((np.where(np.abs(w) < tiny, 0, w) == np.where(np.abs(g) < tiny, 0, g)) | nan)
 
 
 @dataclass
 class Failure:
     """A program on which ``device`` disagrees with the check device, or that an error stops."""
 
-    program: Program | Cooperative
+    program: Program | Cooperative | Elementwise
     device: str
     what: str
 
@@ -153,7 +156,7 @@ def one(program: Program, device: gw.Device, oracle: gw.Device, seed: int) -> st
     return f"a={a} b={b} c={c} d={d} x={x!r} y={y!r}: check gives {want[n]!r}, {device.name} gives {got[n]!r}"
 
 
-P = TypeVar("P", Program, Cooperative)
+P = TypeVar("P", Program, Cooperative, Elementwise)
 
 
 def _kind(why: str) -> str:
@@ -191,6 +194,35 @@ def execute_cooperative(kernel: Cooperative, device: gw.Device) -> np.ndarray:
         out, bins = device.zeros(count, gw.i32), device.array(np.full(BINS, 1 << 20, np.uint32))
         made.run(device.array(ints.astype(np.int32)), out, bins, int(rng.integers(-2, 7)), grid=GRID)
         return np.concatenate([out.numpy().astype(np.int64), bins.numpy().astype(np.int64)])
+
+
+def one_elementwise(case: Elementwise, device: gw.Device, oracle: gw.Device) -> str | None:
+    """What is wrong with an elementwise kernel on a device, or None."""
+    special = keeps_specials(device)
+    try:
+        with module(case.module()) as made:
+            want = execute_elementwise(made.run, case, oracle, special)
+            got = execute_elementwise(made.run, case, device, special)
+    except gw.KernelError as e:
+        return f"refused: {e}"
+    except Exception as e:
+        return f"{type(e).__name__}: {e}"
+    bad = np.argwhere(differ(want, got, special))
+    if not len(bad):
+        return None
+    at = tuple(int(n) for n in bad[0])
+    layout = f"shape {case.shape}, step {case.step}, offset {case.offset}"
+    return f"{layout}: out{list(at)}: check gives {want[at]!r}, {device.name} gives {got[at]!r}; {len(bad)} differ"
+
+
+def compare_elementwise(case: Elementwise, devices: Sequence[gw.Device], oracle: gw.Device) -> list[Failure]:
+    """Run it on every device and shrink what fails."""
+    failures = []
+    for device in devices:
+        if one_elementwise(case, device, oracle) is not None:
+            small, why = shrink(case, lambda k, d=device: one_elementwise(k, d, oracle))
+            failures.append(Failure(small, device.name, why))
+    return failures
 
 
 def one_cooperative(kernel: Cooperative, device: gw.Device, oracle: gw.Device) -> str | None:

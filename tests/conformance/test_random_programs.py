@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 from cooperate import CooperativeWriter
-from execute import Failure, compare, compare_cooperative, one, shrink, source_of
+from elementwise import ElementwiseWriter
+from execute import Failure, compare, compare_cooperative, compare_elementwise, one, shrink, source_of
 from generate import FLOATS, PORTABLE, Writer
 
 import gridwise as gw
@@ -25,7 +26,7 @@ from gridwise.passes import pipeline
 COUNT = int(os.environ.get("GRIDWISE_FUZZ", "2000" if os.environ.get("CI") else "300"))
 SEED = int(os.environ.get("GRIDWISE_SEED", "0"))
 BATCH = 20  # programs a kernel
-COOPERATIVE = 10  # kernels a test; one for each ten programs in all
+GROUP = 10  # elementwise and cooperative kernels a test; one of each for ten programs
 
 
 @pytest.fixture(scope="module")
@@ -44,21 +45,33 @@ def reports(failures: list[Failure]) -> str:
     return "\n\n".join(f.report() for f in failures)
 
 
+def floats_of(devices: list[gw.Device]) -> tuple[str, ...]:
+    """The float types that all of them have."""
+    everywhere = all(c in d.caps for d in devices for c in (Cap.F64, Cap.F16))
+    return FLOATS if everywhere else PORTABLE
+
+
 @pytest.mark.parametrize("start", range(SEED, SEED + COUNT, BATCH))
 def test_programs_agree(start: int, devices: list[gw.Device], oracle: CheckDevice) -> None:
-    everywhere = all(c in d.caps for d in devices for c in (Cap.F64, Cap.F16))
-    floats = FLOATS if everywhere else PORTABLE
-    programs = [Writer(seed, floats=floats).program() for seed in range(start, min(start + BATCH, SEED + COUNT))]
+    programs = [Writer(seed, floats=floats_of(devices)).program() for seed in range(start, min(start + BATCH, SEED + COUNT))]
     failures = compare(programs, devices, oracle, start)
     assert not failures, reports(failures)
+
+
+@pytest.mark.parametrize("start", range(SEED, SEED + max(1, COUNT // 10), GROUP))
+def test_elementwise_kernels_agree(start: int, devices: list[gw.Device], oracle: CheckDevice) -> None:
+    for seed in range(start, min(start + GROUP, SEED + max(1, COUNT // 10))):
+        case = ElementwiseWriter(seed, floats=floats_of(devices)).elementwise()
+        failures = compare_elementwise(case, devices, oracle)
+        assert not failures, reports(failures)
 
 
 UNPROVED: list[Failure] = []
 
 
-@pytest.mark.parametrize("start", range(SEED, SEED + max(1, COUNT // 10), COOPERATIVE))
+@pytest.mark.parametrize("start", range(SEED, SEED + max(1, COUNT // 10), GROUP))
 def test_cooperative_kernels_agree(start: int, devices: list[gw.Device], oracle: CheckDevice) -> None:
-    for seed in range(start, min(start + COOPERATIVE, SEED + max(1, COUNT // 10))):
+    for seed in range(start, min(start + GROUP, SEED + max(1, COUNT // 10))):
         failures = compare_cooperative(CooperativeWriter(seed).cooperative(), devices, oracle)
         unproved = [f for f in failures if f.what.startswith("unproved")]
         UNPROVED.extend(unproved)
