@@ -13,6 +13,7 @@ from gridwise.ir import Op, Region, Value
 from gridwise.ir.types import ArrayType, Scalar, VarType
 from gridwise.targets.llvm.text import vector
 
+from .ahead import ask, outputs
 from .control import Target
 from .cuts import Cuts, Run
 from .emit import Emitted, Frame, Gang
@@ -85,6 +86,8 @@ class Blocks:
         self.context = self.shared = 0
         self.places: dict[object, tuple[int, int]] = {}  # offset and bytes a gang, in context memory
         self.targets: list[Target] = []
+        top = [i for i in self.cuts.items[self.kernel.body] if isinstance(i, Run)]
+        self.wanted = outputs(top) if top and top[0] is self.cuts.runs[0] else []
         self.inside: list[Jump] = []  # targets that enclose the code being written and that lanes may jump to
 
     # -- the place of a thread ---------------------------------------------------------------------------------
@@ -301,6 +304,8 @@ class Blocks:
         gang.exit = after
         self._enter(gang, run)
         gang.exit = f.label("save")
+        if run is self.cuts.runs[0]:
+            ask(gang, self.wanted)
         gang.sequence(run.ops)
         with f.keeping_position():
             f.block(gang.exit)

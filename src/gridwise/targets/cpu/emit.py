@@ -166,6 +166,12 @@ class Gang(Effects):
         self.identities: dict[tuple[str, int], Val] = {}
         frame.bind(self)
 
+    def twin(self) -> Gang:
+        """Another gang at the same place, which has computed nothing yet."""
+        other = Gang(self.frame, self.shapes)
+        other.arrays, other.identities = self.arrays, self.identities
+        return other
+
     def _identity(self, op: Op) -> None:
         assert op.result is not None
         axis = op.attrs["axis"]
