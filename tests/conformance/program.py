@@ -31,7 +31,8 @@ class Expr:
 
 def literal(type: str) -> Expr:
     """The plainest value of a type."""
-    return Expr(type, "False" if type == "bool_" else f"{type}(1.0)" if type in ("f16", "bf16", "f32", "f64") else f"{type}(1)")
+    one = "1.0" if type in ("f16", "bf16", "f32", "f64") else "1"
+    return Expr(type, "False" if type == "bool_" else f"{type}({one})")
 
 
 @dataclass(frozen=True)

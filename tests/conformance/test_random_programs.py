@@ -53,7 +53,8 @@ def floats_of(devices: list[gw.Device]) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("start", range(SEED, SEED + COUNT, BATCH))
 def test_programs_agree(start: int, devices: list[gw.Device], oracle: CheckDevice) -> None:
-    programs = [Writer(seed, floats=floats_of(devices)).program() for seed in range(start, min(start + BATCH, SEED + COUNT))]
+    seeds = range(start, min(start + BATCH, SEED + COUNT))
+    programs = [Writer(seed, floats=floats_of(devices)).program() for seed in seeds]
     failures = compare(programs, devices, oracle, start)
     assert not failures, reports(failures)
 
