@@ -250,3 +250,19 @@ def test_a_failed_kernel_does_not_affect_the_next(gpu: WebGpuDevice) -> None:
         compile_shader(gpu.handle, Shader(**{**shader.__dict__, "text": text}), "auto")
     got = run(gpu, copier(F32), 1, [np.ones(10, np.float32), np.zeros(10, np.float32)])
     assert (got[1] == 2).all()
+
+
+def test_without_the_function_for_unchecked_modules(gpu: WebGpuDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """wgpu-py may lose the internals that skipping naga's checks takes: then modules are made the ordinary way."""
+    from wgpu.backends.wgpu_native import _api
+
+    class Without:
+        def __getattr__(self, name: str) -> object:
+            if "Trusted" in name:
+                raise AttributeError(name)
+            return getattr(whole, name)
+
+    whole = _api.libf
+    monkeypatch.setattr(_api, "libf", Without())
+    got = run(gpu, copier(F32), 1, [np.ones(10, np.float32), np.zeros(10, np.float32)])
+    assert (got[1] == 2).all()
