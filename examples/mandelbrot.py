@@ -1,6 +1,6 @@
 """The Mandelbrot set, one thread a pixel, written to a PNG.
 
-    python examples/mandelbrot.py [picture.png]
+python examples/mandelbrot.py [picture.png]
 """
 
 import struct

@@ -1,7 +1,7 @@
 """Vector addition: the smallest kernel, on the CPU in place and on a device.
 
-    python examples/vecadd.py
-    gridwise run examples/vecadd.py --all-devices
+python examples/vecadd.py
+gridwise run examples/vecadd.py --all-devices
 """
 
 import numpy as np

@@ -181,4 +181,3 @@ def test_demo_needs_some_keys(tmp_path):
     small = tmp_path / "small"
     small.write_bytes(b"abc")
     assert call("demo", "--input", small).exit_code == 2
-

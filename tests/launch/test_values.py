@@ -61,9 +61,7 @@ def test_struct(device):
     assert out.numpy().tolist() == [20.0] * 5
 
 
-@pytest.mark.parametrize(
-    ("option", "wanted"), [(None, 8), (gw.none(f32), 8), (gw.some(4.0), 13), (5, 14)], ids=str
-)
+@pytest.mark.parametrize(("option", "wanted"), [(None, 8), (gw.none(f32), 8), (gw.some(4.0), 13), (5, 14)], ids=str)
 def test_option_vector_tuple(device, option, wanted):
     out = device.zeros(2, f32)
     mix(option, gw.vec2(1, 2), (2.0, 3), Range(1.0, 1.0), out)

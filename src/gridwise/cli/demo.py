@@ -119,9 +119,7 @@ def command(source: Path | None, wanted: tuple[str, ...]) -> None:
                 if len(part) != len(keys):
                     verdict += f" (2^{len(part).bit_length() - 1} keys)"
                 failed = failed or not right
-                table.add_row(
-                    name, device.description, f"{1000 * kernel:.2f} ms", f"{1000 * total:.2f} ms", verdict
-                )
+                table.add_row(name, device.description, f"{1000 * kernel:.2f} ms", f"{1000 * total:.2f} ms", verdict)
                 progress.update(task, advance=1, description=f"Mandelbrot on {name}")
                 size = (1024, 768) if device.kind != "check" else (128, 96)
                 mandelbrot.render(device, *size)  # compiles

@@ -1,7 +1,7 @@
 """Kernels as JAX functions, by ``jax.pure_callback``: they work under ``jit``; data passes through host memory.
 
-    fn = jax_function(kernel, outputs={"c": "a"})
-    c = jax.jit(fn)(a, b)
+fn = jax_function(kernel, outputs={"c": "a"})
+c = jax.jit(fn)(a, b)
 """
 
 from __future__ import annotations

@@ -310,9 +310,7 @@ class ValueBinder:
             if found is None and isinstance(value, int | float):
                 found = ty.default_scalar(value).ir
             if found is None:
-                bad_type(
-                    f"{self.kernel}: argument '{self.spec.name}' takes a number, and was given {_given(value)}"
-                )
+                bad_type(f"{self.kernel}: argument '{self.spec.name}' takes a number, and was given {_given(value)}")
         return Bound(found, (scalar(self.kernel, self.spec.name, ty.plain(found), value),))
 
 
@@ -370,6 +368,3 @@ def positional(
         plural = "s" if len(missing) > 1 else ""
         bad_type(f"{kernel}: argument{plural} {shown} missing", f"call {kernel}({', '.join(names)})")
     return tuple(values.get(s.name, s.default) for s in specs)
-
-
-

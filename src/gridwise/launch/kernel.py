@@ -180,7 +180,6 @@ class Kernel(Replaceable):
         except GridwiseError as e:
             raise tidy(e) from None
 
-
     def portable_to(
         self, args: tuple[Any, ...] | None = None, choices: Mapping[str, Any] | None = None
     ) -> dict[str, Verdict]:

@@ -276,9 +276,7 @@ class Launcher:
             if analysed is None or not analysed.valid():
                 self._limits(device, block, wide)
                 key = cache.proof_key(self.kernel, block, index, device.caps, self.specs, parts)
-                analysed = Analysed.cached(
-                    self.kernel, key, lambda: self.frontend(block, index, device.caps, bounds)
-                )
+                analysed = Analysed.cached(self.kernel, key, lambda: self.frontend(block, index, device.caps, bounds))
                 self._analysed[analysis] = analysed
         canonical = (device, aligned, analysis)
         with self._locks.setdefault(canonical, threading.Lock()):
@@ -331,5 +329,3 @@ class Launcher:
         if isinstance(spec.elem, TypeVar):
             return ScalarSpec(ty.plain(bound.trait).cls)
         return ScalarSpec(spec.elem)
-
-
