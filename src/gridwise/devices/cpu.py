@@ -16,15 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from gridwise.ir.core import Kernel
+from gridwise.ir.core import Kernel, Op
 from gridwise.ir.printer import to_text
-from gridwise.ir.types import Scalar
+from gridwise.ir.types import ArrayType, Scalar
 from gridwise.lang.errors import DeviceFault, OutOfMemoryError
 from gridwise.targets.cpu.capabilities import CAPS, MAX_THREADS_PER_BLOCK, SHARED_BYTES
 
 from . import faults, printing
 from .base import Arg, ArrayArg, Buffer, Device, Event, Limits, Module, Stream
 from .cpu_pool import Pool
+from .native import Entry
 
 INLINE = 1 << 16  # threads times operations below which waking another core costs more than it saves
 CHUNKS = 8  # pieces a worker, so that uneven work spreads
@@ -70,6 +71,7 @@ class CpuStream(Stream):
 class Loaded:
     """A kernel ready to run: its native function, how its arguments are packed, and what a launch must provide."""
 
+    address: int
     call: Callable[..., None]
     pack: struct.Struct
     convert: dict[int, Callable[[Any], Any]]  # scalar parameters that ``struct`` cannot pack as they are
@@ -78,6 +80,7 @@ class Loaded:
     faults: bool
     prints: bool
     weight: int  # operations a thread, roughly
+    entry: int = 0  # of the function for native launchers, once it is made
 
 
 _FORMATS = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q", "f16": "H",
@@ -192,6 +195,7 @@ class CpuDevice(Device):
                  if isinstance(p.type, Scalar) and p.type.is_float and p.type.bits < 32}
         codes = {op.code for op in kernel.walk()}
         loaded = Loaded(
+            address=address,
             call=native.KERNEL(address),
             pack=_packing(kernel),
             convert=small,
@@ -241,6 +245,20 @@ class CpuDevice(Device):
         if lines is not None:
             printing.show(lines, lambda tag: kernel)
 
+    def entry(self, module: Module, stream: Stream) -> Entry | None:
+        """For kernels that record no fault and print nothing (those need Python after the launch), and whose shared
+        memory is not sized by the launch."""
+        from .cpu_entry import STACK, start
+
+        loaded: Loaded = module.handle
+        sized = any(op.code == "shared" and launch_sized(op) for op in module.kernel.body.ops)
+        if loaded.faults or loaded.prints or sized or loaded.scratch > STACK:
+            return None
+        if loaded.entry == 0:
+            kernel = module.kernel
+            loaded.entry = start(kernel, loaded.address, loaded.unit, loaded.scratch, loaded.weight, INLINE)
+        return Entry(loaded.entry, 0, 0, 0, ())
+
     def _run(
         self, kernel: Kernel, loaded: Loaded, grid: tuple[int, int, int], packed: bytearray, shared_bytes: int
     ) -> None:
@@ -264,6 +282,12 @@ class CpuDevice(Device):
     def synchronize(self) -> None:
         for stream in self.streams:
             stream.synchronize()
+
+
+def launch_sized(op: Op) -> bool:
+    """Does a shared array take its first extent from the launch?"""
+    t = op.result.type if op.result is not None else None
+    return isinstance(t, ArrayType) and t.shape is not None and t.shape[0] == 0
 
 
 def _bytes(a: np.ndarray) -> np.ndarray:
