@@ -13,7 +13,7 @@ from gridwise.ir.core import Kernel, Op, Value
 from gridwise.ir.types import BOOL, I64, ArrayType, VarType
 
 from .linear import Facts, add_forms, ring
-from .summaries import Executor, Frame, Path, State, Summary, assigned
+from .summaries import Executor, Frame, Intervals, Path, State, Summary, assigned
 from .terms import BLOCK, THREAD, Term, evaluate, integral, leaves
 from .uniformity import Uniformity, uniformity
 
@@ -41,7 +41,7 @@ class Loops(Executor):
         if not syncs:
             return self.free(op, state, head, facts, counter)
         return self.rehearsed(op, state, head, facts, counter) if self.mode == "dry" else (
-            self.unaligned(op, state, head, facts, counter))
+            self.unaligned(op, state, head, facts, counter, mark))
 
     # -- the head of any iteration -----------------------------------------------------------------------
     def generic(self, op: Op, state: State, names: list[Value], mark: int, scope: int) -> tuple[State, Path, Term]:
@@ -263,26 +263,54 @@ class Loops(Executor):
         _, leaving, frame, _ = self.iteration(op, State(head.env, state.path + facts, state.cur), counter, base)
         return self.after(op, [leaving] if leaving else [], frame, base, THREAD)
 
-    def unaligned(self, op: Op, state: State, head: State, facts: Path, counter: Term) -> State | None:
-        """A loop whose barriers some iterations may skip: intervals run together around the back edge."""
+    def unaligned(self, op: Op, state: State, head: State, facts: Path, counter: Term, mark: int) -> State | None:
+        """A loop whose barriers some iterations may skip, or one inside such a loop: intervals run together."""
         base, saved = len(state.path), self.may_align
         self.may_align = False
-        around = state.cur
+        start = State(head.env, state.path + facts, state.cur)
+        around, behind = self.around(op, start, counter, base, mark)
+        _, leaving, frame, _ = self.iteration(op, State(dict(head.env), start.path, around), counter, base)
+        self.may_align = saved
+        exits = self.not_once(op, state)
+        if leaving is not None and behind:
+            exits.append(replace(leaving, cur=behind))
+        return self.after(op, exits, frame, base, THREAD)
+
+    def ends(self, op: Op, start: State, cur: Intervals, counter: Term, base: int) -> list[State]:
+        """The states at the back edges of an iteration that starts in the intervals ``cur``."""
+        with self.recording("dry"):
+            _, _, frame, end = self.iteration(op, State(dict(start.env), start.path, cur), counter, base)
+        return [*([end] if end else []), *frame.continues]
+
+    def around(self, op: Op, start: State, counter: Term, base: int, mark: int) -> tuple[Intervals, Intervals]:
+        """The intervals in which an iteration can start, and those in which the loop is left after one.
+
+        What held before the loop still does in an interval from before it; of what an iteration found out, only what
+        does not depend on the iteration is kept.
+        """
+        around = start.cur
         while True:
-            with self.recording("dry"):
-                _, _, frame, end = self.iteration(op, State(dict(head.env), state.path + facts, around), counter, base)
-            # What held before the loop still does in an interval from before it; what an iteration found out is
-            # nothing to the next.
-            following = dict(around)
-            for s in [*([end] if end else []), *frame.continues]:
-                for k, known in s.cur.items():
-                    following[k] = tuple(c for c in following.get(k, ()) if c in known)
+            following, behind = dict(around), Intervals()
+            for s in self.ends(op, start, around, counter, base):
+                for k, conditions in s.cur.items():
+                    lasting = tuple(c for c in (*conditions, *s.path[base:]) if c.newest <= mark)
+                    behind[k] = tuple(c for c in behind[k] if c in lasting) if k in behind else lasting
+                    if k not in start.cur:  # what held when it was first entered, if each iteration keeps it
+                        following[k] = tuple(c for c in following.get(k, lasting) if c in lasting)
+                    else:
+                        following[k] = tuple(c for c in following[k] if c in conditions)
             if following == around:
                 break
             around = following
-        _, leaving, frame, _ = self.iteration(op, State(dict(head.env), state.path + facts, around), counter, base)
-        self.may_align = saved
-        return self.after(op, [leaving] if leaving else [], frame, base, THREAD)
+        around, outside = dict(around), -1
+        for k in behind.keys() - start.cur.keys():
+            after = State(start.env, start.path + around[k], start.cur)
+            if not any(outside in s.cur for s in self.ends(op, after, {outside: ()}, counter, base)):
+                # An iteration that starts here leaves this interval, so the block agrees on whether there is one.
+                again = self.terms.fresh("havoc", BOOL, BLOCK, "the loop goes on")
+                around[k] = (*around[k], again)
+                behind[k] = (*behind[k], self.terms.negate(again))
+        return around, behind
 
     def rehearsed(self, op: Op, state: State, head: State, facts: Path, counter: Term) -> State | None:
         """A loop with barriers where nothing is recorded: what matters is the state behind it."""

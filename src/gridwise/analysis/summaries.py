@@ -324,11 +324,13 @@ class Executor:
 
     def branch(self, op: Op, state: State) -> State | None:
         cond = self.values[op.operands[0]]
-        if cond.code == "const":
-            return self.region(op.regions[0 if cond.data else 1], state)
+        refuted = self.terms.negate(cond)
+        if cond.code == "const" or cond in state.path or refuted in state.path:
+            holds = cond.data if cond.code == "const" else cond in state.path
+            return self.region(op.regions[0 if holds else 1], state)
         base = len(state.path)
         then = self.region(op.regions[0], state.fork(cond))
-        other = self.region(op.regions[1], state.fork(self.terms.negate(cond)))
+        other = self.region(op.regions[1], state.fork(refuted))
         return self.merge([s for s in (then, other) if s is not None], base, THREAD)
 
     def merge(self, states: list[State], base: int, scope: int) -> State | None:
@@ -372,9 +374,17 @@ class Executor:
         came_a, came_b = (tuple(c for c in side if c not in common) for side in (first, second))
         cur = {k: conditions + came_a for k, conditions in a.cur.items()}
         for k, conditions in b.cur.items():
-            only = conditions + came_b
-            cur[k] = tuple(c for c in cur[k] if c in only) if k in cur else only
+            cur[k] = self.either_of(cur[k], conditions + came_b) if k in cur else conditions + came_b
         return State(env, path, cur)
+
+    def either_of(self, a: Path, b: Path) -> Path:
+        """What holds if all of ``a`` or all of ``b`` do: what they share, and the choice if it is short."""
+        common = tuple(c for c in a if c in b)
+        rest = [[c for c in side if c not in common] for side in (a, b)]
+        if not all(rest) or max(map(len, rest)) > 4:
+            return common
+        either = self.terms.either(*(self.terms.all(side) for side in rest))
+        return common if either is self.terms.true or either.size > 100 else (*common, either)
 
     # -- modes -------------------------------------------------------------------------------------------
     @contextmanager
