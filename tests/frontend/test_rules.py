@@ -666,3 +666,20 @@ def literals_for_floats(o: DisjointSlice[f32], n: i32):
 def test_a_whole_literal_fits_a_float_name():
     assert outputs(literals_for_floats, 1, np.float32, 1) == [13.0]
     assert outputs(literals_for_floats, 1, np.float32, 0) == [9.75]
+
+
+@gw.kernel(block=1)
+def folded_extremes(o: DisjointSlice[f32]):
+    if thread.global_index() == 0:
+        o[0] = min(0.0, -0.0)
+        o[1] = max(f32(-0.0), f32(0.0))
+        o[2] = max(math.nan, 1.0)
+        o[3] = min(1.0, f32(math.nan))
+        o[4] = f32(-7.5) // f32(2.0)
+        o[5] = f32(1.0) / f32(0.0)
+
+
+def test_constants_have_the_extremes_of_run_time():
+    got = np.array(outputs(folded_extremes, 6, np.float32), np.float32)
+    assert np.signbit(got[0]) and not np.signbit(got[1])
+    assert np.isnan(got[2:4]).all() and got[4:].tolist() == [-4.0, np.inf]

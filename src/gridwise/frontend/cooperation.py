@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+import numpy as np
+
 from gridwise.ir.types import ArrayType, Scalar
 from gridwise.lang import subgroup as lang_subgroup
 from gridwise.lang.atomic import ORDERS, SCOPES
@@ -15,7 +17,7 @@ from gridwise.lang.target import Cap
 from . import builtin, calls, convert, library, memory
 from .scopes import Frame
 from .types import NotAType, ScalarTy, memory_type, resolve
-from .values import ArrayV, Const, ElementV, Num, Static, Val
+from .values import ArrayV, Const, ElementV, Num, Static, Val, describe
 
 
 def array(f: Frame, node: ast.Call, space: str) -> Val:
@@ -60,11 +62,13 @@ def _shape(f: Frame, arg: calls.Arg, space: str) -> tuple[int, ...]:
     shape = tuple(value) if isinstance(value, tuple) else (value,)
     least = 0 if space == "shared" else 1
     for k, n in enumerate(shape):
-        if isinstance(n, bool) or not hasattr(n, "__index__") or int(n) < (least if k == 0 else 1) or int(n) > 2**30:
+        whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
+        if not whole or not (least if k == 0 else 1) <= int(n) <= 2**30:
+            shown = n if whole else describe(n)
             f.fail(
                 KernelValueError,
                 arg.node,
-                f"{n!r} is not an extent of a {space} array",
+                f"{shown} is not an extent of a {space} array",
                 f"write gw.{space}((256,), f32)",
             )
     if not shape:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import ast
-import math
 import operator
 from collections.abc import Callable
 from typing import Any, cast
 
-import numpy as np
-
 from gridwise.ir.types import STORAGE_ONLY
 from gridwise.lang.errors import KernelTypeError, KernelValueError
-from gridwise.lang.types import convert as lang_convert
 
-from . import convert
+from . import convert, folding, powers
 from .scopes import Frame
 from .source import text
-from .types import BOOL, F32, F64, I64, PLAIN, ScalarTy, VecTy, default_scalar, plain
+from .types import BOOL, F32, F64, I64, PLAIN, ScalarTy, VecTy, default_scalar
 from .values import Const, Num, Static, StructV, TupleV, Val, VecV
 
 BINARY: dict[type[ast.operator], str] = {
@@ -37,16 +33,16 @@ DUNDER = {
 COMPARE: dict[type[ast.cmpop], str] = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
 }  # fmt: skip
-_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
     "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow, "shl": operator.lshift,
     "shr": operator.rshift, "and": operator.and_, "or": operator.or_, "xor": operator.xor, "eq": operator.eq,
     "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "min": min,
     "max": max,
 }  # fmt: skip
-_COMPARISON = frozenset(COMPARE.values())
+COMPARISON = frozenset(COMPARE.values())
 U64 = PLAIN["u64"]
-_BITS_LIMIT = 4096  # a constant wider than this is a mistake, and would only slow the compiler down
+BITS_LIMIT = 4096  # a constant wider than this is a mistake, and would only slow the compiler down
 
 
 def binary(f: Frame, op: str, a: Val, b: Val, node: ast.AST, left: ast.AST, right: ast.AST) -> Val:
@@ -76,11 +72,11 @@ def scalar(
     f: Frame, op: str, x: Num | Const, y: Num | Const, node: ast.AST, left: ast.AST, right: ast.AST
 ) -> Num | Const:
     if isinstance(x, Const) and isinstance(y, Const):
-        return _fold(f, op, x, y, node, left, right)
+        return folding.fold(f, op, x, y, node, left, right)
     if op in ("shl", "shr"):
-        return _shift(f, op, x, y, node, left, right)
+        return powers.shift(f, op, x, y, node, left, right)
     if op == "pow":
-        return _power(f, x, y, node, left, right)
+        return powers.power(f, x, y, node, left, right)
     p, q = common(f, x, y, op, left, right)
     t = p.type
     if op == "div" and t.ir.is_int:
@@ -88,7 +84,7 @@ def scalar(
         p, q = convert.cast(f, p, wide), convert.cast(f, q, wide)
         t = wide
     f.at(node)
-    if op in _COMPARISON:
+    if op in COMPARISON:
         return Num(BOOL, f.b.binary(op, p.ir, q.ir))
     if t == BOOL and op not in ("and", "or", "xor"):
         f.fail(KernelTypeError, node, f"{SYMBOL[op]} on bools", f"convert first: i32({text(left)})")
@@ -112,15 +108,15 @@ def common(f: Frame, x: Num | Const, y: Num | Const, op: str, left: ast.AST, rig
             t = F32 if F32 in (default_scalar(x.value), default_scalar(y.value)) else default_scalar(x.value)
             return convert.fits(f, x.value, t, left), convert.fits(f, y.value, t, right)
         q = convert.as_num(f, y, right)
-        return _literal(f, x, q, op, left, right), _stripped(f, q)
+        return _literal(f, x, q, op, left, right), stripped(f, q)
     if isinstance(y, Const) and y.ty is None:
         p = convert.as_num(f, x, left)
-        return _stripped(f, p), _literal(f, y, p, op, right, left)
+        return stripped(f, p), _literal(f, y, p, op, right, left)
     if isinstance(x, Num) and x.choice is not None and not (isinstance(y, Num) and y.choice is not None):
-        q = _stripped(f, convert.as_num(f, y, right))
+        q = stripped(f, convert.as_num(f, y, right))
         return convert.chosen(f, x, q.type, left), q
     if isinstance(y, Num) and y.choice is not None and not (isinstance(x, Num) and x.choice is not None):
-        p = _stripped(f, convert.as_num(f, x, left))
+        p = stripped(f, convert.as_num(f, x, left))
         return p, convert.chosen(f, y, p.type, right)
     p, q = convert.as_num(f, x, left), convert.as_num(f, y, right)
     a, b = p.type, q.type
@@ -131,7 +127,7 @@ def common(f: Frame, x: Num | Const, y: Num | Const, op: str, left: ast.AST, rig
             f"{a} {SYMBOL[op]} {b}: these are different types",
             f"say which number you mean: {convert.base(a)}({text(left)})",
         )
-    p, q = _stripped(f, p), _stripped(f, q)
+    p, q = stripped(f, p), stripped(f, q)
     a, b = p.type, q.type
     if a == b:
         return p, q
@@ -152,7 +148,7 @@ def computable(f: Frame, t: ScalarTy) -> ScalarTy:
     return t
 
 
-def _stripped(f: Frame, n: Num) -> Num:
+def stripped(f: Frame, n: Num) -> Num:
     t = computable(f, convert.base(n.type))
     return n if t == n.type else Num(t, n.ir, n.const)
 
@@ -204,207 +200,6 @@ def started(f: Frame, node: ast.AST, to: ScalarTy) -> str:
     return f"start it as {local.name} = {to}({local.literal}) on line {local.first.line}"
 
 
-# -- constants -------------------------------------------------------------------------------------
-
-
-def _fold(f: Frame, op: str, x: Const, y: Const, node: ast.AST, left: ast.AST, right: ast.AST) -> Const:
-    """Both known at compile time: weak constants are exact Python numbers, typed ones obey their type."""
-    a, b = x.value, y.value
-    floats = any(isinstance(c.type, ScalarTy) and c.type.ir.is_float and c.ty is not None for c in (x, y))
-    if isinstance(b, int) and op in ("floordiv", "mod", "div") and b == 0 and not floats:
-        f.fail(KernelValueError, node, "division by zero")
-    if op in ("shl", "shr") and isinstance(b, int) and b < 0:
-        f.fail(KernelValueError, node, f"shift by {b}", "shift the other way")
-    if x.ty is None and y.ty is None:
-        _bounded(f, op, a, b, node)
-        try:
-            value = _PYTHON[op](a, b)
-        except (TypeError, ZeroDivisionError, OverflowError) as e:
-            f.fail(
-                KernelTypeError if isinstance(e, TypeError) else KernelValueError, node, f"{a} {SYMBOL[op]} {b}: {e}"
-            )
-        if isinstance(value, complex):
-            f.fail(KernelValueError, node, f"{a} {SYMBOL[op]} {b} is a complex number")
-        if isinstance(value, int) and value.bit_length() > _BITS_LIMIT:
-            f.fail(KernelValueError, node, f"a constant of {value.bit_length()} bits")
-        return Const(value)
-    if x.ty is not None and y.ty is not None and x.ty == y.ty and op in _COMPARISON:
-        return Const(bool(_PYTHON[op](a, b)))
-    # One of them is typed: find the common type as at run time, in a place whose code is thrown away.
-    from gridwise.ir.core import Region
-
-    with f.ctx.into(Region()):
-        if op in ("shl", "shr", "pow"):
-            p = convert.as_num(f, x, left)
-            q = convert.as_num(f, y, right) if y.ty is not None else Num(p.type, p.ir, b)
-            t = convert.base(p.type if x.ty is not None or op != "shl" else q.type)
-        else:
-            p, q = common(f, x, y, op, left, right)
-            t = p.type
-    assert p.const is not None and q.const is not None
-    if op in _COMPARISON:
-        return Const(bool(_PYTHON[op](p.const, q.const)))
-    if op == "div" and t.ir.is_int:
-        t = F64 if t.ir.bits == 64 and not t.is_index else F32
-    if op == "pow" and t.ir.is_int and q.const < 0:
-        _negative_power(f, node, left)
-    value = _typed(op, p.const, q.const, t)
-    if value is None:
-        f.fail(KernelTypeError, node, f"{t} {SYMBOL[op]} {q.type} has no meaning")
-    return Const(value, t)
-
-
-def _typed(op: str, a: Any, b: Any, t: ScalarTy) -> bool | int | float | None:
-    if t.ir.is_int:
-        if op == "shl":
-            return t.ir.wrap(a << b) if b < t.ir.bits else 0
-        if op == "shr":
-            return int(a >> min(b, t.ir.bits))
-        if op == "pow":
-            return t.ir.wrap(pow(int(a), int(b), 1 << t.ir.bits))
-        return t.ir.wrap(int(_PYTHON[op](int(a), int(b))))
-    if t == BOOL:
-        return bool(_PYTHON[op](a, b)) if op in ("and", "or", "xor") else None
-    if op in ("and", "or", "xor", "shl", "shr"):
-        return None
-    with np.errstate(all="ignore"):
-        x, y = t.ir.dtype.type(a), t.ir.dtype.type(b)
-        fn: Callable[[Any, Any], Any] = {
-            "floordiv": np.floor_divide,
-            "mod": np.mod,
-            "min": np.minimum,
-            "max": np.maximum,
-        }.get(op, _PYTHON.get(op, operator.add))
-        return float(lang_convert(float(fn(x, y)), plain(t.ir).cls))
-
-
-def _bounded(f: Frame, op: str, a: Any, b: Any, node: ast.AST) -> None:
-    """Refuse constants that would take the compiler's memory."""
-    if op == "shl" and isinstance(b, int) and b > _BITS_LIMIT:
-        f.fail(KernelValueError, node, f"a constant shifted by {convert.short(b)} bits")
-    if op == "pow" and isinstance(a, int) and isinstance(b, int) and b > 0 and a.bit_length() * b > _BITS_LIMIT:
-        f.fail(
-            KernelValueError,
-            node,
-            f"{convert.short(a)} ** {convert.short(b)} is too large a constant",
-            "write it as a float: 1e30",
-        )
-
-
-# -- shifts and powers -----------------------------------------------------------------------------
-
-
-def _shift(f: Frame, op: str, x: Num | Const, y: Num | Const, node: ast.AST, left: ast.AST, right: ast.AST) -> Num:
-    """The left side gives the type. A count of that width or more, or a negative one, shifts everything out."""
-    if isinstance(x, Const) and x.ty is None:
-        y = convert.as_num(f, y, right)
-        p = convert.fits(f, x.value, convert.base(y.type), left)
-    else:
-        p = _stripped(f, convert.as_num(f, x, left))
-    if not p.type.ir.is_int:
-        f.fail(KernelTypeError, node, f"{SYMBOL[op]} works on integers, and this is {p.type}")
-    t = p.type.ir
-    if isinstance(y, Const):
-        if isinstance(y.value, bool) or not isinstance(y.value, int):
-            f.fail(KernelTypeError, right, f"a shift count is an integer, and this is {convert.name_of(y)}")
-        if y.value < 0:
-            f.fail(KernelValueError, right, f"shift by {y.value}", "shift the other way")
-        count = f.b.const(min(y.value, t.bits), t)
-        return Num(p.type, f.b.binary(op, p.ir, count))
-    q = _stripped(f, y)
-    c = q.type.ir
-    if not c.is_int:
-        f.fail(
-            KernelTypeError, right, f"a shift count is an integer, and this is {q.type}", f"write i32({text(right)})"
-        )
-    value = q.ir
-    f.at(node)
-    if c.bits > t.bits:  # narrowing a large count must not make it small
-        bits = f.b.const(t.bits, c)
-        outside = f.b.binary("ge", value, bits)
-        if c.signed:
-            outside = f.b.binary("or", outside, f.b.binary("lt", value, f.b.const(0, c)))
-        value = f.b.select(outside, bits, value)
-    return Num(p.type, f.b.binary(op, p.ir, f.b.cast(value, t)))
-
-
-def _negative_power(f: Frame, node: ast.AST, left: ast.AST) -> None:
-    f.fail(KernelValueError, node, "an integer to a negative power is a fraction", f"write f32({text(left)}) ** ...")
-
-
-def _power(f: Frame, x: Num | Const, y: Num | Const, node: ast.AST, left: ast.AST, right: ast.AST) -> Num:
-    if isinstance(x, Const) and x.ty is None and isinstance(y, Num):  # 2 ** n
-        x = convert.fits(f, x.value, convert.base(y.type), left)
-    p = _stripped(f, convert.as_num(f, x, left))
-    t = p.type
-    f.at(node)
-    if (
-        isinstance(y, Const)
-        and isinstance(y.value, int)
-        and not isinstance(y.value, bool)
-        and (t.ir.is_int or abs(y.value) <= 4)
-    ):
-        if t.ir.is_int and y.value < 0:
-            _negative_power(f, node, left)
-        if t.ir.is_int or y.value >= 0:
-            return _repeated(f, p, y.value)
-    if t.ir.is_float:
-        p, q = common(f, p, y, "pow", left, right)
-        f.at(node)
-        return Num(p.type, f.b.math("pow", [p.ir, q.ir]))
-    if not t.ir.is_int:
-        f.fail(KernelTypeError, node, f"** works on numbers, and this is {t}")
-    q = _stripped(f, convert.as_num(f, y, right))
-    if not q.type.ir.is_int:
-        f.fail(
-            KernelTypeError,
-            node,
-            f"{t} ** {q.type}: integers do not become floats unasked",
-            f"write {q.type}({text(left)})",
-        )
-    if q.type.ir.signed:
-        f.fail(
-            KernelTypeError,
-            right,
-            f"{t} ** {q.type}: a negative power of an integer is a fraction",
-            f"write u32({text(right)}) if it is never negative, or f32({text(left)})",
-        )
-    return _squaring(f, p, q)
-
-
-def _repeated(f: Frame, p: Num, n: int) -> Num:
-    """p ** n by squaring, n known."""
-    result = None
-    square = p.ir
-    while n:
-        if n & 1:
-            result = square if result is None else f.b.binary("mul", result, square)
-        n >>= 1
-        if n:
-            square = f.b.binary("mul", square, square)
-    return Num(p.type, result) if result is not None else convert.constant(f, 1, p.type)
-
-
-def _squaring(f: Frame, p: Num, q: Num) -> Num:
-    """p ** q by squaring, q unsigned and known only at run time; wraps as * does."""
-    t, c = p.type.ir, q.type.ir
-    result, square, left = f.b.var("power", t), f.b.var("square", t), f.b.var("exponent", c)
-    f.b.set(result, f.b.const(1, t))
-    f.b.set(square, p.ir)
-    f.b.set(left, q.ir)
-    loop = f.b.while_()
-    cond, body, _ = loop.regions
-    with f.ctx.into(cond):
-        f.b.emit("yield", (f.b.binary("ne", f.b.get(left), f.b.const(0, c)),))
-    with f.ctx.into(body):
-        odd = f.b.binary("ne", f.b.binary("and", f.b.get(left), f.b.const(1, c)), f.b.const(0, c))
-        now = f.b.get(result)
-        f.b.set(result, f.b.select(odd, f.b.binary("mul", now, f.b.get(square)), now))
-        f.b.set(square, f.b.binary("mul", f.b.get(square), f.b.get(square)))
-        f.b.set(left, f.b.binary("shr", f.b.get(left), f.b.const(1, c)))
-    return Num(p.type, f.b.get(result))
-
-
 # -- groups ----------------------------------------------------------------------------------------
 
 
@@ -419,7 +214,7 @@ def _vector(f: Frame, op: str, a: Val, b: Val, node: ast.AST, left: ast.AST, rig
     nums = tuple(convert.as_num(f, o, node) for o in out)
     if op in ("eq", "ne"):
         return _all_of(f, op, list(nums))
-    if op in _COMPARISON:
+    if op in COMPARISON:
         f.fail(KernelTypeError, node, "vectors have no order", "compare the lanes: v.x < w.x")
     return VecV(VecTy(nums[0].type, lanes), nums)
 
@@ -498,7 +293,7 @@ def unary(f: Frame, op: type[ast.unaryop], v: Val, node: ast.UnaryOp) -> Val:
                 )
             return Const(-n.value if op is ast.USub else n.value if op is ast.UAdd else ~int(n.value))
         n = convert.as_num(f, n, node)
-    n = _stripped(f, n)
+    n = stripped(f, n)
     if op is ast.Invert:
         if n.type.ir.is_float:
             f.fail(
@@ -521,7 +316,7 @@ def absolute(f: Frame, v: Val, node: ast.AST) -> Val:
     n = convert.number(f, v, node)
     if isinstance(n, Const) and n.ty is None:
         return Const(abs(n.value))
-    p = _stripped(f, convert.as_num(f, n, node))
+    p = stripped(f, convert.as_num(f, n, node))
     if p.type == BOOL:
         f.fail(KernelTypeError, node, "abs of a bool", f"write i32({text(node)})")
     if p.type.ir.kind == "uint":
@@ -533,12 +328,5 @@ def extreme(f: Frame, op: str, items: list[Val], nodes: list[ast.AST], node: ast
     """``min`` or ``max`` of two or more."""
     best, at = items[0], nodes[0]
     for item, n in zip(items[1:], nodes[1:]):
-        if (
-            isinstance(best, Const)
-            and isinstance(item, Const)
-            and any(isinstance(c.value, float) and math.isnan(c.value) for c in (best, item))
-        ):
-            best = Const(math.nan)
-            continue
         best = binary(f, op, best, item, node, at, n)
     return best
