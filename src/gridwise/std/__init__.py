@@ -10,20 +10,58 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import random, segmented
+    from .compaction import compact
     from .elementwise import map
+    from .histograms import bincount, histogram
+    from .products import matmul
+    from .reductions import max, min, reduce, sum
+    from .scans import cumsum, scan
     from .search import argmax, argmin, topk
+    from .sorting import sort
+    from .transposition import transpose
 
 # Where each public name is; None for a module of that name.
 _HOMES: dict[str, str | None] = {
     "argmax": "search",
     "argmin": "search",
+    "bincount": "histograms",
+    "compact": "compaction",
+    "cumsum": "scans",
+    "histogram": "histograms",
     "map": "elementwise",
+    "matmul": "products",
+    "max": "reductions",
+    "min": "reductions",
     "random": None,
+    "reduce": "reductions",
+    "scan": "scans",
     "segmented": None,
+    "sort": "sorting",
+    "sum": "reductions",
     "topk": "search",
+    "transpose": "transposition",
 }
 
-__all__ = ["argmax", "argmin", "map", "random", "segmented", "topk"]
+__all__ = [
+    "argmax",
+    "argmin",
+    "bincount",
+    "compact",
+    "cumsum",
+    "histogram",
+    "map",
+    "matmul",
+    "max",
+    "min",
+    "random",
+    "reduce",
+    "scan",
+    "segmented",
+    "sort",
+    "sum",
+    "topk",
+    "transpose",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,73 @@
+"""bincount, histogram, compact, sort and matmul, beside NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gridwise as gw
+from gridwise.std.compaction import compact
+from gridwise.std.histograms import MOST_SHARED_BINS, bincount, histogram
+from gridwise.std.products import matmul
+from gridwise.std.sorting import sort
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.uint32])
+@pytest.mark.parametrize("bins", [1, 100, MOST_SHARED_BINS + 1])
+def test_bincount(device: gw.Device, dtype: type, bins: int) -> None:
+    high = min(bins + 50, np.iinfo(dtype).max)
+    a = np.random.default_rng(1).integers(0, high, 30_001).astype(dtype)
+    if dtype is np.int32:
+        a[:100] = -5
+    want = np.bincount(a[(a >= 0) & (a < bins)].astype(np.int64), minlength=bins)
+    counts = bincount(device.array(a), bins)
+    assert np.array_equal(counts.numpy(), want)
+    bincount(device.array(a[:1000]), bins, counts)  # adds
+    more = a[:1000]
+    want = want + np.bincount(more[(more >= 0) & (more < bins)].astype(np.int64), minlength=bins)
+    assert np.array_equal(counts.numpy(), want)
+
+
+def test_histogram(device: gw.Device) -> None:
+    a = (np.random.default_rng(2).integers(-40, 300, 20_000) / 8).astype(np.float32)  # exact edges
+    a[:10] = np.nan
+    want, _ = np.histogram(a[10:], 32, (0.0, 32.0))
+    assert np.array_equal(histogram(device.array(a), 32, 0.0, 32.0).numpy(), want)
+    with pytest.raises(ValueError, match="below high"):
+        histogram(a, 4, 1.0, 1.0)
+
+
+def _small(x):
+    return x < 10
+
+
+@pytest.mark.parametrize("n", [0, 1, 255, 256, 10_000])
+def test_compact(device: gw.Device, n: int) -> None:
+    a = np.random.default_rng(3).integers(0, 20, n).astype(np.int32)
+    kept = compact(_small, device.array(a))
+    assert np.array_equal(kept.numpy(), a[a < 10])
+    none = compact(_small, device.array(a + 100))
+    assert none.shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint32])
+@pytest.mark.parametrize("n", [1, 2, 3, 511, 512, 513, 1025, 5000, 20_000])
+def test_sort(device: gw.Device, n: int, dtype: type) -> None:
+    rng = np.random.default_rng(n)
+    a = (rng.normal(size=n) * 1000 if dtype is np.float32 else rng.integers(0, 1000, n)).astype(dtype)
+    keys = device.array(a)
+    sort(keys)
+    assert np.array_equal(keys.numpy(), np.sort(a))
+
+
+@pytest.mark.parametrize("m,k,n", [(1, 1, 1), (64, 16, 64), (65, 17, 63), (5, 100, 130), (3, 0, 4), (128, 128, 128)])
+def test_matmul(device: gw.Device, m: int, k: int, n: int) -> None:
+    rng = np.random.default_rng(m + k + n)
+    a, b = rng.normal(size=(m, k)).astype(np.float32), rng.normal(size=(k, n)).astype(np.float32)
+    c = matmul(device.array(a), device.array(b))
+    np.testing.assert_allclose(c.numpy(), a.astype(np.float64) @ b.astype(np.float64), rtol=1e-5, atol=1e-5 * max(k, 1))
+
+
+def test_matmul_of_unfitting_shapes() -> None:
+    with pytest.raises(ValueError, match=r"\(2, 3\) and \(2, 3\) have no product"):
+        matmul(np.zeros((2, 3), np.float32), np.zeros((2, 3), np.float32))
