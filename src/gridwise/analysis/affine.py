@@ -109,17 +109,22 @@ def _radix(pair: Pair, fa: Facts, fb: Facts, x: Term, y: Term, same: set[Term]) 
     first = -(-lo // modulus) * modulus
     if first > hi:
         return True
-    if constant or lo <= -modulus or hi >= modulus:
+    if lo <= -modulus or hi >= modulus:
         return False  # it may be 0 only modulo 2**bits
-    if any(atom is None for *_, atom in parts):
-        return False
+    # From the largest coefficient down: what the others can give leaves each part a few values; one, if they are small.
     parts.sort(key=lambda p: -abs(p[0]))
-    reach = [max(abs(a), abs(b)) * abs(c) for c, a, b, _ in parts]
-    for n, (c, _, _, found) in enumerate(parts):
-        if abs(c) <= sum(reach[n + 1 :]):
-            break
-        assert found is not None
-        same.add(found)
+    for c, a, b, found in parts:
+        low, high = min(c * a, c * b), max(c * a, c * b)
+        lo, hi = lo - low, hi - high  # of everything else
+        k, left, right = (c, -hi, -lo) if c > 0 else (-c, lo, hi)  # k * part is between left and right
+        first, last = max(a, -(-left // k)), min(b, right // k)
+        if first > last:
+            return True
+        if first < last:
+            return False
+        lo, hi = lo + c * first, hi + c * first
+        if first == 0 and found is not None:
+            same.add(found)
     return False
 
 
