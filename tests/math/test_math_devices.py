@@ -26,6 +26,8 @@ def normal(columns: list[np.ndarray], device: Device) -> list[np.ndarray]:
     if device.target != "wgsl":
         return columns
     tiny = np.finfo(columns[0].dtype).tiny
+    if not device.numerics.subnormals:  # type: ignore[attr-defined]
+        tiny *= 2.0**40  # nor may steps on the way be subnormal
     keep = np.ones(len(columns[0]), bool)
     for c in columns:
         keep &= np.isfinite(c) & ((c == 0) | (np.abs(c) >= tiny))
