@@ -40,12 +40,13 @@ import sys, time; sys.path.insert(0, "tests/analysis")
 import standard
 from gridwise.analysis.disjoint import check_disjoint
 k = standard.vecadd(); check_disjoint(k)
-start = time.perf_counter(); check_disjoint(k); ms = (time.perf_counter() - start) * 1e3
-print("z3" in sys.modules, ms)
+def once():
+    start = time.perf_counter(); check_disjoint(k); return (time.perf_counter() - start) * 1e3
+print("z3" in sys.modules, min(once() for _ in range(30)))
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert out[0] == "False"
-    assert float(out[1]) < 5  # 0.5 when nothing else runs
+    assert float(out[1]) < 1
 
 
 def test_both_lines_are_named():

@@ -35,7 +35,7 @@ def only_pairs(keep: Callable[[Any], bool]) -> Callable[[Patch], None]:
 def no_wrap(m: Patch) -> None:
     """Integers without end."""
     m.setattr(solver._Integers, "wrapped", lambda self, t, value, which: value)
-    m.setattr(solver, "_plan", lambda codes, rules, limit, long: [("lemma", 1000), ("integers", 1000)])
+    m.setattr(solver, "_plan", lambda codes, rules, limit, stage: [("lemma", 1000), ("integers", 1000)])
 
 
 def narrow_casts_keep_their_value(m: Patch) -> None:

@@ -113,13 +113,13 @@ def check_disjoint(kernel: Kernel, uniform: Uniformity | None = None, *, summary
 def _hard(summary: Summary, pair: Pair, rules: frozenset[str], limit_ms: int) -> str:
     """Ask the solver; raises unless it proves the pair apart."""
     from .replay import find_race
-    from .solver import meet
+    from .solver import STAGES, meet
 
-    for long in (False, True):
-        answer = meet(summary, pair, rules, limit_ms, long)
+    for stage in range(STAGES):
+        answer = meet(summary, pair, rules, limit_ms, stage)
         if answer.proved:
             return answer.by
-        find_race(summary, pair, answer.model, long)  # raises RaceError if two threads really meet
+        find_race(summary, pair, answer.model, stage)  # raises RaceError if two threads really meet
         if answer.final:
             break
     raise unproved(summary, pair)

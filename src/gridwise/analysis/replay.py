@@ -390,9 +390,9 @@ def search(summary: Summary, model: Model | None, wanted: Value | None, steps: i
     return None
 
 
-def find_race(summary: Summary, pair: Pair, model: Model | None, long: bool) -> None:
-    """Raise RaceError if the suspected race shows in a run; a ``long`` search runs more threads."""
-    race = search(summary, model, pair.a.array, MAX_TOTAL if long else MAX_TOTAL // 20)
+def find_race(summary: Summary, pair: Pair, model: Model | None, stage: int) -> None:
+    """Raise RaceError if the suspected race shows in a run; a later stage runs more threads."""
+    race = search(summary, model, pair.a.array, MAX_TOTAL // (60, 20, 1)[stage])
     if race is not None:
         raise RaceError(_message(summary, race), race.first.op.loc, _hint(summary, race))
 

@@ -356,40 +356,40 @@ def _codes(terms: list[Term]) -> set[str]:
     return out
 
 
-def _plan(codes: set[str], rules: frozenset[str], limit_ms: int, long: bool) -> list[tuple[str, int]]:
-    """Which encodings to try, in order, and for how long."""
+def _plan(codes: set[str], rules: frozenset[str], limit_ms: int, stage: int) -> list[tuple[str, int]]:
+    """Which encodings to try, in order, and for how long: the likeliest, then the others, then each for long."""
     bits, products = bool(codes & _BITWISE), "product" in codes
-    if long:
-        order = ["bits", "integers"] if bits and not products else ["lemma", "integers", "bits"]
-        return [(name, limit_ms) for name in order if name in rules]
     integers = ["lemma", "integers"] if products else ["integers"]
-    order = ["bits", *integers] if bits else [*integers, "bits"]
-    return [(name, min(FIRST_MS, limit_ms)) for name in order if name in rules]
+    order = [n for n in (["bits", *integers] if bits and not products else [*integers, "bits"]) if n in rules]
+    if stage == 2:
+        return [(name, limit_ms) for name in order]
+    return [(name, min(FIRST_MS, limit_ms)) for name in (order[:1] if stage == 0 else order[1:])]
 
 
 _one_at_a_time = threading.Lock()  # Z3's objects belong to one context, and kernels are compiled by several threads
 
 
-def meet(summary: Summary, pair: Pair, rules: frozenset[str], limit_ms: int, long: bool = False) -> Answer:
+STAGES = 3
+
+
+def meet(summary: Summary, pair: Pair, rules: frozenset[str], limit_ms: int, stage: int) -> Answer:
     """Look for two different threads that reach ``pair`` at one element.
 
-    A first try gives each encoding a moment; a ``long`` one gives each ``limit_ms``.
+    Stage 0 and 1 give each encoding a moment; stage 2 gives each ``limit_ms``.
     """
     conditions = [(pair.conditions(summary, which), which) for which in (1, 2)]
     terms = [*pair.a.index, *pair.b.index, *(c for cs, _ in conditions for c in cs)]
     out = Answer(False)
-    sat: set[str] = set()
-    for name, ms in _plan(_codes(terms), rules, limit_ms, long):
+    for name, ms in _plan(_codes(terms), rules, limit_ms, stage):
         with _one_at_a_time:  # every object of the query is gone when it is released
             verdict, model, exact = _ask(summary, pair, conditions, name, ms, "lemma" in rules)
         if verdict == "unsat":
             return Answer(True, name)
         if verdict == "sat":
-            sat.add(name)
             if out.model is None or exact:
                 out.model = model
-            if "integers" in sat and exact:
-                out.final = True  # both encodings agree, or the only one that matters
+            out.final = name == "integers" and exact  # it knows of wrap-around, and of what cannot wrap
+            if out.final:
                 break
     return out
 
