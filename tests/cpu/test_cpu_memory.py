@@ -10,6 +10,7 @@ from gridwise.ir import Value
 from gridwise.ir.types import BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, Scalar, layout
 from gridwise.lang.errors import DeviceAssertionError, DeviceIndexError, DeviceZeroDivisionError
 from gridwise.passes.pipeline import lower
+from gridwise.targets.cpu import streaming
 
 RNG = np.random.default_rng(3)
 ALL = [BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64]
@@ -340,15 +341,16 @@ def test_local_arrays() -> None:
 # ---- past the cache ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("shift", [0, 1, 5, 16])
 @pytest.mark.parametrize("types", [(F32, F32), (U8, F64), (F32, I16), (U8, U8)], ids=str)
-def test_large_outputs(types: tuple[Scalar, Scalar], shift: int) -> None:
+def test_large_outputs(types: tuple[Scalar, Scalar], shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Written past the cache where both outputs reach a cache line's start together; exact in any case."""
+    monkeypatch.setattr(streaming, "LARGE", 1 << 15)
     s = Sketch((256, 1, 1))
     outs = [s.array(f"out{n}", t) for n, t in enumerate(types)]
     b, i = s.b, s.b.identity("global_idx", 0)
     with b.into(b.if_(b.binary("lt", i, b.dim(outs[0], 0))).regions[0]):
         for out, t in zip(outs, types):
             b.store(out, [i], b.cast(b.binary("mul", i, b.const(3, I32)), t), check="proved")
-    n = (1 << 25) + 77 - shift
+    n = (1 << 15) + 77 - shift
     arrays = []
     for t in types:
         base = CPU.allocate((n + 100) * t.size).handle.view(t.dtype)
