@@ -247,7 +247,7 @@ def test_every_program_gives_ir_or_one_report():
     space = {"__name__": "fuzzed"}
     load(PRELUDE + "\n".join(ast.unparse(d) for d in definitions), "<definitions>", space, strict=False)
     made = accepted = 0
-    old = signal.signal(signal.SIGALRM, timed_out)
+    old = signal.signal(signal.SIGPROF, timed_out)
     try:
         for number in range(PROGRAMS):
             text = program(number, definitions, functions, pool)
@@ -256,7 +256,7 @@ def test_every_program_gives_ir_or_one_report():
             made += 1
             accepted += attempt(text, f"<mutant {number}>", dict(space))
     finally:
-        signal.signal(signal.SIGALRM, old)
+        signal.signal(signal.SIGPROF, old)
     assert made > PROGRAMS // 3
     assert 0 < accepted < made
 
@@ -282,7 +282,7 @@ def attempt(text, name, space):
     except Exception:
         return False  # its own annotations or defaults do not evaluate: Python's error, not ours
     domain = next((k for k in (3, 2) if f"index_{k}d" in text), 1)
-    signal.alarm(10)
+    signal.setitimer(signal.ITIMER_PROF, 10)  # of processor time
     try:
         compiled(space["mutant"], domain=domain, **dict.fromkeys(("k", "width", "order", "n"), 3))
     except gw.KernelError as error:
@@ -294,7 +294,7 @@ def attempt(text, name, space):
     except BaseException as error:
         raise AssertionError(f"{type(error).__name__}: {error}\nfrom {name}\n{text}") from error
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         linecache.cache.pop(name, None)
     return True
 
