@@ -240,6 +240,13 @@ def timed_out(*_):
     raise TimeoutError("compiling took more than 10 s")
 
 
+@pytest.fixture(autouse=True)
+def hangs_are_found():
+    old = signal.signal(signal.SIGPROF, timed_out)
+    yield
+    signal.signal(signal.SIGPROF, old)
+
+
 def test_every_program_gives_ir_or_one_report():
     definitions, functions = corpus()
     pool = [n for fn in functions for n in ast.walk(fn) if isinstance(n, ast.expr) and not isinstance(n, ast.Starred)]
@@ -247,16 +254,11 @@ def test_every_program_gives_ir_or_one_report():
     space = {"__name__": "fuzzed"}
     load(PRELUDE + "\n".join(ast.unparse(d) for d in definitions), "<definitions>", space, strict=False)
     made = accepted = 0
-    old = signal.signal(signal.SIGPROF, timed_out)
-    try:
-        for number in range(PROGRAMS):
-            text = program(number, definitions, functions, pool)
-            if text is None:
-                continue
+    for number in range(PROGRAMS):
+        text = program(number, definitions, functions, pool)
+        if text is not None:
             made += 1
             accepted += attempt(text, f"<mutant {number}>", dict(space))
-    finally:
-        signal.signal(signal.SIGPROF, old)
     assert made > PROGRAMS // 3
     assert 0 < accepted < made
 
