@@ -1,0 +1,1 @@
+"""Facts about IR, changing nothing: uniformity, disjointness and bounds, with the terms that they reason about."""
