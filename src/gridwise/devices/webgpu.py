@@ -37,7 +37,14 @@ from .webgpu_stream import WebGpuStream
 
 KINDS = {"vulkan": "Vulkan", "metal": "Metal", "dx12": "D3D12", "gl": "OpenGL"}
 _ORDER = {"DiscreteGPU": 0, "IntegratedGPU": 1, "VirtualGPU": 2, "Unknown": 3, "CPU": 4}
-FEATURES = ("shader-f64", "shader-int64", "subgroup", "timestamp-query")
+FEATURES = (
+    "shader-f64",
+    "shader-int64",
+    "shader-int64-atomic-min-max",
+    "shader-int64-atomic-all-ops",
+    "subgroup",
+    "timestamp-query",
+)
 MISSING = 'WebGPU needs the package "wgpu"\n  help: pip install "gridwise[webgpu]"'
 
 

@@ -5,8 +5,8 @@ Source of the numbers: the default limits of the WebGPU specification (section "
 
 from __future__ import annotations
 
-from gridwise.ir import Kernel, Op, Value
-from gridwise.ir.types import F64, ArrayType, Scalar, Struct
+from gridwise.ir import Kernel, Value
+from gridwise.ir.types import F64, I64, U64, ArrayType, Scalar, Struct
 from gridwise.lang.errors import UnsupportedError
 from gridwise.lang.target import Cap
 
@@ -47,6 +47,8 @@ def caps(features: frozenset[str]) -> frozenset[Cap]:
     found = set(ALWAYS)
     if {"shader-f64", "shader-int64"} <= features:  # 64-bit integers carry the bits of a double
         found.add(Cap.F64)
+    if {"shader-int64", "shader-int64-atomic-all-ops"} <= features:
+        found.add(Cap.ATOMIC_I64)
     if "subgroup" in features or "subgroups" in features:
         found.add(Cap.SUBGROUP)
     return frozenset(found)
@@ -91,8 +93,9 @@ def check(kernel: Kernel, available: frozenset[Cap]) -> None:
                 op.loc or kernel.loc,
                 "choose another way under `if target.has(Cap.SUBGROUP): ... else: ...`",
             )
-        if op.code == "atomic":
-            _atomic(kernel, op)
+    if Cap.ATOMIC_I64 not in available:
+        refuse_wide_atomics(kernel)
+    refuse_ordered_atomics(kernel)
 
 
 def refuse_doubles(kernel: Kernel) -> None:
@@ -107,18 +110,23 @@ def refuse_doubles(kernel: Kernel) -> None:
             )
 
 
-def _atomic(kernel: Kernel, op: Op) -> None:
-    t = op.operands[-1].type
-    assert isinstance(t, Scalar)
-    if t.size != 4:
-        raise UnsupportedError(
-            f"{kernel.name}: atomic.{op.attrs['fn']} on {t}: WebGPU has atomics of 32 bits only",
-            op.loc,
-            "use i32, u32 or f32, or two 32-bit counters",
-        )
-    if op.attrs["order"] != "relaxed":
-        raise UnsupportedError(
-            f"{kernel.name}: order {op.attrs['order']!r}: WebGPU has relaxed atomics only",
-            op.loc,
-            "order within a block with barrier(), or between blocks with two launches",
-        )
+def refuse_wide_atomics(kernel: Kernel) -> None:
+    """Raise UnsupportedError at the first atomic of 64 bits."""
+    for op in kernel.walk():
+        if op.code == "atomic" and (t := op.operands[-1].type) in (I64, U64, F64):
+            raise UnsupportedError(
+                f"{kernel.name}: atomic.{op.attrs['fn']} on {t}: this WebGPU device has atomics of 32 bits only",
+                op.loc,
+                "use i32, u32 or f32, or two 32-bit counters",
+            )
+
+
+def refuse_ordered_atomics(kernel: Kernel) -> None:
+    """Raise UnsupportedError at the first atomic that orders other accesses."""
+    for op in kernel.walk():
+        if op.code == "atomic" and op.attrs["order"] != "relaxed":
+            raise UnsupportedError(
+                f"{kernel.name}: order {op.attrs['order']!r}: WebGPU has relaxed atomics only",
+                op.loc,
+                "order within a block with barrier(), or between blocks with two launches",
+            )

@@ -13,7 +13,7 @@ from gridwise.lang.errors import Loc
 from .access import Access
 from .algebra import Fragile
 from .body import NOTHING, Body
-from .capabilities import SHARED_BYTES, refuse_doubles
+from .capabilities import SHARED_BYTES, refuse_doubles, refuse_wide_atomics
 from .control import ControlFlow
 from .dialect import NAGA, PORTABLE, Dialect, Numerics
 from .layout import Layout, Variant, layout
@@ -407,6 +407,8 @@ def emit(
     """WGSL of a lowered kernel. Raises UnsupportedError, at its line, for what WGSL cannot do."""
     if not dialect.f64:
         refuse_doubles(kernel)
+    if not dialect.i64:
+        refuse_wide_atomics(kernel)
     arrays = [n for n, p in enumerate(kernel.params) if p.is_array]
     chosen = variant or Variant()
     if not chosen.binding:

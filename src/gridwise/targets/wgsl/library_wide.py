@@ -190,4 +190,21 @@ fn gw_i64_f32(x: f32) -> vec2<u32> {
     if (negative) { return gw_neg64(m); }
     return m;
 }
+
+// Pairs as the native types that 64-bit atomics have, and back.
+fn gw_u64(a: vec2<u32>) -> u64 {
+    return u64(a.x) | (u64(a.y) << 32u);
+}
+
+fn gw_i64(a: vec2<u32>) -> i64 {
+    return bitcast<i64>(gw_u64(a));
+}
+
+fn gw_pair_u64(a: u64) -> vec2<u32> {
+    return vec2<u32>(u32(a), u32(a >> 32u));
+}
+
+fn gw_pair_i64(a: i64) -> vec2<u32> {
+    return gw_pair_u64(bitcast<u64>(a));
+}
 """

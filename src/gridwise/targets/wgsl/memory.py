@@ -51,24 +51,38 @@ class Plain:
         raise AssertionError("atomic access to a plain array")
 
 
+def to_word(x: Expr, t: Scalar, word: str, n: Numeric) -> Expr:
+    """A held value of ``t`` as the WGSL type that an atomic of it has."""
+    if t.size == 8:
+        pair = n.call("gw_bits_f64", x) if t == F64 else x
+        return n.call("gw_i64" if word == "i64" else "gw_u64", pair)
+    return x if held(t) == word else call(f"bitcast<{word}>", x)
+
+
+def from_word(x: Expr, t: Scalar, word: str, n: Numeric) -> Expr:
+    """The other way."""
+    if t.size == 8:
+        pair = n.call("gw_pair_i64" if word == "i64" else "gw_pair_u64", x)
+        return n.call("gw_f64", pair) if t == F64 else pair
+    return x if held(t) == word else call(f"bitcast<{held(t)}>", x)
+
+
 class Atomic(Plain):
-    """``array<atomic<T>>``, T i32 or u32."""
+    """``array<atomic<T>>``, T i32 or u32 (i64 or u64 where the device has such atomics)."""
 
     @property
     def word(self) -> str:
-        return "i32" if self.t.is_int and self.t.signed else "u32"
+        return f"{'i' if self.t.is_int and self.t.signed else 'u'}{8 * self.t.size}"
 
     @property
     def element(self) -> str:
         return f"atomic<{self.word}>"
 
     def load(self, p: Place) -> Expr:
-        x = call("atomicLoad", f"&{self.at(p)}")
-        return call("bitcast<f32>", x) if self.t.is_float else x
+        return from_word(call("atomicLoad", f"&{self.at(p)}"), self.t, self.word, self.numeric)
 
     def store(self, p: Place, value: Expr) -> list[str]:
-        word = call("bitcast<u32>", value) if self.t.is_float else value
-        return [f"atomicStore(&{self.at(p)}, {word});"]
+        return [f"atomicStore(&{self.at(p)}, {to_word(value, self.t, self.word, self.numeric)});"]
 
     def atomic_at(self, p: Place) -> tuple[str, str]:
         return self.at(p), self.word

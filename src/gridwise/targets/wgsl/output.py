@@ -8,6 +8,7 @@ from gridwise.ir import Op
 from gridwise.ir.types import BF16, BOOL, F16, F32, F64, Scalar
 from gridwise.lang.errors import UnsupportedError
 
+from .memory import from_word, to_word
 from .text import Expr, atom, call, infix, is_small, is_wide, literal, u32
 
 if TYPE_CHECKING:
@@ -31,21 +32,28 @@ _NATIVE = {
 
 
 def atomic(e: Emitter, op: Op, reference: str, word: str, values: list[Expr]) -> None:
-    """One atomic; ``word``: the WGSL type of the memory, i32 or u32. Floats and mixed signs go by compare-exchange."""
+    """One atomic; ``word``: the WGSL type of the memory. Floats and mixed signs go by compare-exchange."""
     fn, t = op.attrs["fn"], op.operands[-1].type
     assert op.result is not None and isinstance(t, Scalar)
 
     def cast_in(x: Expr) -> Expr:
-        return x if _held(t) == word else call(f"bitcast<{word}>", x)
+        return to_word(x, t, word, e.numeric)
 
     def cast_out(x: Expr) -> Expr:
-        return x if _held(t) == word else call(f"bitcast<{_held(t)}>", x)
+        return from_word(x, t, word, e.numeric)
 
     def line(text: str) -> None:
         e.body.line(text, op.loc)
 
     bits_only = fn in ("exchange", "and", "or", "xor") or (fn in ("add", "sub") and t.is_int)
-    if bits_only or (fn in _NATIVE and _held(t) == word):
+    if t.size == 8 and not word.endswith("64"):
+        raise UnsupportedError(
+            f"{e.kernel.name}: atomic.{fn} on {t} in an array that shares its memory with another argument",
+            op.loc,
+            "pass arrays of their own, or use a 32-bit type",
+        )
+    same = t.is_int and word == f"{'i' if t.signed else 'u'}{t.bits}"
+    if bits_only or (fn in _NATIVE and same):
         text = cast_out(call(_NATIVE[fn], f"&{reference}", cast_in(values[0])))
         if e.body.count.get(op.result, 0):
             e.body.let(op, text)
@@ -65,7 +73,7 @@ def atomic(e: Emitter, op: Op, reference: str, word: str, values: list[Expr]) ->
         value = _named(e, op, values[0])
         now = cast_out(atom(old))
         if fn in ("min", "max"):
-            changed = e.numeric.call(f"gw_f{fn}_f32", now, value) if t == F32 else call(fn, now, value)
+            changed = e.numeric.call(f"gw_f{fn}_{t}", now, value) if t.is_float else call(fn, now, value)
         else:
             changed = infix("+" if fn == "add" else "-", now, value)
         line(f"var {old} = atomicLoad(&{reference});")
@@ -75,10 +83,6 @@ def atomic(e: Emitter, op: Op, reference: str, word: str, values: list[Expr]) ->
         line(f"    {old} = {got}.old_value;")
         line("}")
     e.body.known[op.result] = cast_out(atom(old))
-
-
-def _held(t: Scalar) -> str:
-    return "f32" if t.is_float else "i32" if t.signed else "u32"
 
 
 def _named(e: Emitter, op: Op, text: Expr) -> Expr:
