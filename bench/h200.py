@@ -5,9 +5,9 @@
     python bench/h200.py --skip conformance
     python bench/h200.py --small          tiny sizes: to try the script itself
 
-Sections: check, faults, semantics, copy, vulkan, latency, launch, stress, conformance. A section that fails is
-reported and the rest goes on; the exit status is 1 if any failed. Written to be started on a machine with a GPU and
-no network: it needs the package, NumPy, and for some sections pytest or wgpu. With OUT set, JSON goes to $OUT.
+Sections: check, faults, copy, vulkan, latency, launch, checks, std, stress, semantics, conformance, fuzz. One that
+fails is reported and the rest goes on; the exit status is 1 if any failed. Written to be started on a machine with a
+GPU and no network: it needs the package, NumPy, and for some sections pytest or wgpu. With OUT set, JSON goes there.
 
 Bandwidth counts bytes read plus bytes written. Times are medians of many launches by device events, on random data
 larger than the caches, into outputs that are poisoned before and checked after.
@@ -41,11 +41,12 @@ sys.path.insert(0, str(ROOT / "src"))
 
 import gridwise as gw  # noqa: E402
 from gridwise import DisjointSlice, Slice, f32, i32, thread  # noqa: E402
+from gridwise.devices import registry  # noqa: E402
 
 ROWS: list[tuple[str, str, str]] = []  # what, figure, note
 RECORD: dict[str, Any] = {}
 SIZE = {"bandwidth": 28, "keys": 20, "checked": 20, "launches": 20_000, "turns": 200}
-SMALL = {"bandwidth": 12, "keys": 6, "checked": 10, "launches": 20, "turns": 2}
+SMALL = {"bandwidth": 10, "keys": 6, "checked": 10, "launches": 20, "turns": 2}
 PYCACHE = os.path.join(tempfile.gettempdir(), "gridwise-bench-pycache")
 POISON = np.float32(-1234.5)
 
@@ -535,6 +536,167 @@ def section_conformance(cuda: gw.Device) -> None:
     pytest_section("conformance", ["tests/conformance"], 450)
 
 
+def add_body(a: Slice[f32], b: Slice[f32], c: DisjointSlice[f32]):
+    i = thread.index_1d()
+    if i in c:
+        c[i] = a[i] + b[i]
+
+
+def sums_body(x: Slice[f32], out: DisjointSlice[f32]):
+    t = thread.local_index()
+    i = thread.index_1d()
+    part = gw.shared((256,), f32)
+    part[t] = x[i] if i in x else 0.0
+    gw.barrier()
+    step = 128
+    while step > 0:
+        if t < step:
+            part[t] = part[t] + part[t + step]
+        gw.barrier()
+        step //= 2
+    b = thread.block_index()
+    if t == 0 and b < len(out):
+        out[b] = part[0]
+
+
+def product_body(a: Slice[f32, 2], b: Slice[f32, 2], c: DisjointSlice[f32, 2]):
+    x, y = thread.local_index(0), thread.local_index(1)
+    row, col = thread.block_index(1) * 16 + y, thread.block_index(0) * 16 + x
+    left, right = gw.shared((16, 16), f32), gw.shared((16, 16), f32)
+    total = f32(0)
+    for k in range((a.shape[1] + 15) // 16):
+        left[y, x] = a[row, k * 16 + x] if row < a.shape[0] and k * 16 + x < a.shape[1] else 0.0
+        right[y, x] = b[k * 16 + y, col] if k * 16 + y < b.shape[0] and col < b.shape[1] else 0.0
+        gw.barrier()
+        for j in range(16):
+            total += left[y, j] * right[j, x]
+        gw.barrier()
+    at = thread.index_2d()
+    if at in c:
+        c[at] = total
+
+
+def section_checks(cuda: gw.Device) -> None:
+    """The checks that are left after proof, against none at all (``unchecked=True``), in one run, turn about."""
+    rng = np.random.default_rng()
+    for device in (cuda, gw.device("cpu")):
+        scale = (26, 26, 2048) if device is cuda else (24, 22, 256)
+        scale = (9, 9, 16) if SIZE is SMALL else scale
+        n, m, side = 1 << scale[0], 1 << scale[1], scale[2]
+        a, b = (device.array(rng.random(n, dtype=np.float32)) for _ in range(2))
+        p, q = (device.array(rng.random((side, side), dtype=np.float32)) for _ in range(2))
+        cases: list[tuple[str, Any, int, Any, tuple[Any, ...], Any]] = [
+            ("vecadd", add_body, 1, 256, (a, b, device.empty(n, f32)), None),
+            ("reduction", sums_body, 1, 256, (a[:m], device.empty(m // 256, f32)), m // 256),
+            ("matrix product", product_body, 2, (16, 16), (p, q, device.empty((side, side), f32)), None),
+        ]
+        for name, body, domain, block, args, grid in cases:
+            pair = [gw.kernel(domain=domain, block=block, unchecked=u)(body) for u in (False, True)]
+
+            def spent(kernel: Any, device: Any = device, args: Any = args, grid: Any = grid) -> float:
+                if device.kind == "cuda":
+                    return seconds(device, lambda: kernel(*args, grid=grid), *((1, 1) if SIZE is SMALL else (20, 5)))
+                start = time.perf_counter()
+                kernel(*args, grid=grid)
+                device.synchronize()
+                return time.perf_counter() - start
+
+            for kernel in pair:
+                spent(kernel)
+            times: list[list[float]] = [[], []]
+            for _ in range(2 if SIZE is SMALL else 7 if device.kind == "cuda" else 25):
+                for found, kernel in zip(times, pair, strict=True):
+                    found.append(spent(kernel))
+            with_, without = (statistics.median(found) for found in times)
+            label = f"checks, {name}, {device.kind}"
+            row(label, f"{with_ / without:.3f}", f"of unchecked, {without * 1e3:.3f} ms", ratio=with_ / without)
+
+
+def section_fuzz(cuda: gw.Device) -> None:
+    """Random programs on every device against the reference device, as many as fit."""
+    budget, chunk = int(os.environ.get("GRIDWISE_FUZZ_SECONDS", "400")), 2000
+    total = int(os.environ.get("GRIDWISE_FUZZ", "20000"))
+    workers = ["-n", str(min(14, os.cpu_count() or 1))] if importlib.util.find_spec("xdist") else []
+    expect = os.environ.get("GRIDWISE_EXPECT", "cpu,check,cuda")
+    begin, ran = time.perf_counter(), 0
+    while ran < total:
+        took = time.perf_counter() - begin
+        if ran and took + 1.2 * took / ran * chunk > budget:
+            break
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", *workers, "tests/conformance/test_random_programs.py"],
+            capture_output=True, text=True, timeout=580, cwd=ROOT,
+            env=environment(GRIDWISE_EXPECT=expect, GRIDWISE_FUZZ=str(chunk), GRIDWISE_SEED=str(ran)),
+        )  # fmt: skip
+        if done.returncode:
+            print(done.stdout[-6000:], flush=True)
+            raise AssertionError(f"programs {ran} to {ran + chunk}: {done.stdout.strip().splitlines()[-1:]}")
+        ran += chunk
+        print(f"      {ran} programs, {time.perf_counter() - begin:.0f} s", flush=True)
+    note = f"{', '.join(n for n in registry.names() if n != 'check')} against check"
+    row("random programs", f"{ran:,} agree", f"{note}, {time.perf_counter() - begin:.0f} s", programs=ran)
+
+
+def section_std(cuda: gw.Device) -> None:
+    """The standard library beside the device's own copy, and torch where it is installed."""
+    from gridwise import std
+
+    rng = np.random.default_rng()
+    n, side = 1 << SIZE["bandwidth"], 1 << (SIZE["bandwidth"] // 2)
+    host = rng.random(n, dtype=np.float32)
+    a, out, one = cuda.array(host), cuda.full(n, POISON, f32), cuda.zeros(1, f32)
+    matrix, turned = a.reshape(side, side), out.reshape(side, side)
+    np.testing.assert_allclose(std.sum(a), host.sum(dtype=np.float64), rtol=1e-5)
+    whole = cuda.array(np.ones(n, np.int32))
+    np.testing.assert_array_equal(std.cumsum(whole).numpy(), np.arange(1, n + 1, dtype=np.int32))
+    std.transpose(matrix, turned)
+    np.testing.assert_array_equal(turned.numpy(), host.reshape(side, side).T)
+    stream = cuda.default_stream
+    copy = 8 * n / seconds(cuda, lambda: cuda.copy(a.buffer, 0, out.buffer, 0, 4 * n, stream)) / 1e9
+    ours = {
+        "sum": (4 * n, lambda: std.sum(a, one)),
+        "cumsum": (8 * n, lambda: std.cumsum(a, out)),
+        "transpose": (8 * n, lambda: std.transpose(matrix, turned)),
+    }
+    theirs: dict[str, Callable[[], Any]] = {}
+    torch: Any = None
+    if importlib.util.find_spec("torch") is not None:
+        import torch as found
+
+        torch = found
+        if torch.cuda.is_available():
+            x = torch.from_numpy(host).cuda()
+            y, z = torch.empty_like(x), torch.empty((), device="cuda")
+            square = x.reshape(side, side)
+            theirs = {
+                "sum": lambda: torch.sum(x, out=z),
+                "cumsum": lambda: torch.cumsum(x, 0, out=y),
+                "transpose": lambda: y.reshape(side, side).copy_(square.t()),
+            }
+    for name, (moved, work) in ours.items():
+        rate = moved / seconds(cuda, work) / 1e9
+        note = f"{rate / copy:.3f} of the copy"
+        if name in theirs:
+            peer = moved / torch_seconds(torch, theirs[name]) / 1e9
+            note += f"; torch {peer:,.0f} GB/s, {peer / copy:.3f}"
+        row(f"std.{name} 2^{SIZE['bandwidth']} f32", f"{rate:,.0f} GB/s", note, gbps=rate, ratio=rate / copy)
+
+
+def torch_seconds(torch: Any, work: Callable[[], Any], repeats: int = 30) -> float:
+    """Median seconds of work on torch's current stream, by its events."""
+    for _ in range(5):
+        work()
+    pairs = []
+    for _ in range(repeats):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        work()
+        end.record()
+        pairs.append((start, end))
+    torch.cuda.synchronize()
+    return statistics.median(s.elapsed_time(e) for s, e in pairs) / 1e3
+
+
 SECTIONS: dict[str, Callable[[Any], None]] = {
     "check": section_check,
     "faults": section_faults,
@@ -542,9 +704,12 @@ SECTIONS: dict[str, Callable[[Any], None]] = {
     "vulkan": section_vulkan,
     "latency": section_latency,
     "launch": section_launch,
+    "checks": section_checks,
+    "std": section_std,
     "stress": section_stress,
     "semantics": section_semantics,
     "conformance": section_conformance,
+    "fuzz": section_fuzz,
 }
 
 
