@@ -35,7 +35,7 @@ def start() -> None:
 
 
 def optimise(text: str, capability: tuple[int, int] = (9, 0), driver: int = 13000) -> Any:
-    """Parse, verify and optimise LLVM IR; an llvmlite module. The caller holds no lock."""
+    """Parse, verify and optimise LLVM IR; an llvmlite module. The caller holds ``LLVM``."""
     llvm = _binding()
     machine = _machine(capability, driver)
     module = llvm.parse_assembly(text)
