@@ -77,6 +77,9 @@ class Loops(Executor):
             for v, after in following.items():
                 if v not in fixed and v not in steps and after is not None and v in state.env:
                     facts += self.shrinking(after, unknown[v], state.env[v], state.path)
+            for v in names:
+                if v not in fixed and v not in steps and v in state.env and state.env[v].type.is_int:
+                    facts += self.staying(v, unknown[v], state, backs)
         env = {**state.env, **unknown, **fixed}
         for v, step in steps.items():
             if v not in fixed:
@@ -208,6 +211,20 @@ class Loops(Executor):
                 t.make("ge", BOOL, start, t.const(0, start.type))):
             return []
         return [t.make("ge", BOOL, before, t.const(0, before.type)), t.make("le", BOOL, before, start)]
+
+    def staying(self, v: Value, leaf: Term, state: State, backs: list[State]) -> list[Term]:
+        """A name that starts in a range, or between 0 and its end, and that no iteration takes out of it."""
+        t, start = self.terms, state.env[v]
+        lo, hi = Facts(state.path, self.out.base).range(start)
+        if (lo, hi) == (start.type.min, start.type.max):
+            return []
+        for low in dict.fromkeys((lo, min(lo, 0))):
+            ends = ("ge", low), ("le", hi)
+            within = [t.make(code, BOOL, leaf, t.const(n, leaf.type)) for code, n in ends]
+            after = [Facts((*within, *s.path), self.out.base).range(s.env[v]) for s in backs]
+            if all(low <= a and b <= hi for a, b in after):
+                return within
+        return []
 
     # -- one iteration -----------------------------------------------------------------------------------
     def iteration(self, op: Op, head: State, counter: Term, base: int,
