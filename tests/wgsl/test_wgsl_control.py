@@ -15,7 +15,7 @@ from gridwise.devices.webgpu import open as open_webgpu
 from gridwise.ir.types import I8, I16, I32, I64, U8, U32, U64, Scalar
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(programs(3, False, 0))
 def test_control_flow(program: list) -> None:
     pytest.importorskip("wgpu")

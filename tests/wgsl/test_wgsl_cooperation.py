@@ -176,8 +176,9 @@ def test_the_first_faulty_launch_is_reported(gpu: WebGpuDevice) -> None:
 def test_more_launches_than_fault_buffers(gpu: WebGpuDevice) -> None:
     kernel = lower(faulty(), "wgsl")
     good, bad, out = gpu.array(np.full(64, 3, np.int32)), gpu.array(np.full(64, 33, np.int32)), gpu.zeros(20, I32)
+    module = gpu.load(kernel)
     for n in range(600):
-        launch(gpu, kernel, 1, [bad if n == 10 else good, out])
+        gpu.launch(module, (1, 1, 1), [(bad if n == 10 else good).arg, out.arg], gpu.default_stream)
     with pytest.raises(DeviceIndexError, match="index 33"):
         gpu.synchronize()
 

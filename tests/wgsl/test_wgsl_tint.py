@@ -31,10 +31,14 @@ from gridwise.targets.wgsl.layout import Variant
 PLACE = os.environ.get("GRIDWISE_TINT", "")
 
 
+needs_tint = pytest.mark.skipif(
+    not PLACE or shutil.which("node") is None,
+    reason="set GRIDWISE_TINT to a folder where npm installed the package webgpu",
+)
+
+
 def tint(texts: list[str]) -> list[list[str]]:
     """Tint's errors for each shader."""
-    if not PLACE or shutil.which("node") is None:
-        pytest.skip("set GRIDWISE_TINT to a folder where npm installed the package webgpu")
     script = Path(__file__).with_name("tint.mjs")
     done = subprocess.run(["node", script, PLACE], input=json.dumps(texts), capture_output=True, text=True, check=True)
     said: list[list[str]] = json.loads(done.stdout)
@@ -93,6 +97,7 @@ def random_programs(count: int) -> list[Kernel]:
     return [built(body(3, False, 0)) for _ in range(count)]
 
 
+@needs_tint
 def test_tint_accepts_our_text() -> None:
     kernels = [every_operation(t) for t in (*INTEGERS, F16, BF16, F32)]
     kernels += [copier(t) for t in (BOOL, *INTEGERS, F16, BF16, F32)] + [transposer(True), faulty()]
@@ -105,6 +110,7 @@ def test_tint_accepts_our_text() -> None:
         assert not errors, (errors, text)
 
 
+@needs_tint
 def test_tint_accepts_subgroups_and_barriers() -> None:
     s = Sketch()
     out = s.array("out", F32)
@@ -121,6 +127,7 @@ def test_tint_accepts_subgroups_and_barriers() -> None:
         assert tint([shader.text]) == [[]]
 
 
+@needs_tint
 def test_tints_messages_name_the_authors_line() -> None:
     s = Sketch()
     out = s.array("out", F32)
