@@ -9,6 +9,7 @@ import gridwise as gw
 from gridwise.std.compaction import compact
 from gridwise.std.histograms import MOST_SHARED_BINS, bincount, histogram
 from gridwise.std.products import matmul
+from gridwise.std.radix import radix_sort
 from gridwise.std.sorting import sort
 
 
@@ -71,3 +72,23 @@ def test_matmul(device: gw.Device, m: int, k: int, n: int) -> None:
 def test_matmul_of_unfitting_shapes() -> None:
     with pytest.raises(ValueError, match=r"\(2, 3\) and \(2, 3\) have no product"):
         matmul(np.zeros((2, 3), np.float32), np.zeros((2, 3), np.float32))
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.int32, np.float32, np.uint64])
+@pytest.mark.parametrize("n", [1, 2, 100, 2048, 2049, 9000])
+def test_radix_sort_with_values(device: gw.Device, n: int, dtype: type) -> None:
+    rng = np.random.default_rng(n)
+    if dtype is np.float32:
+        a = (np.rint(rng.normal(size=n) * 50) / 4).astype(np.float32)  # equal keys: the order must be stable
+    else:
+        a = rng.integers(0, 2**31, n).astype(dtype) * dtype(1 if dtype is np.int32 else 2)
+        a[::3] = a[0]
+    keys, values = device.array(a), device.array(np.arange(n, dtype=np.int32))
+    radix_sort(keys, values)
+    order = np.argsort(a, kind="stable")
+    assert np.array_equal(keys.numpy(), a[order])
+    if dtype is not np.float32:  # -0.0 and 0.0 are different digits
+        assert np.array_equal(values.numpy(), order)
+    alone = device.array(a[::-1].copy())
+    radix_sort(alone)
+    assert np.array_equal(alone.numpy(), a[order])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .elementwise import map
     from .histograms import bincount, histogram
     from .products import matmul
+    from .radix import radix_sort
     from .reductions import max, min, reduce, sum
     from .scans import cumsum, scan
     from .search import argmax, argmin, topk
@@ -32,6 +33,7 @@ _HOMES: dict[str, str | None] = {
     "matmul": "products",
     "max": "reductions",
     "min": "reductions",
+    "radix_sort": "radix",
     "random": None,
     "reduce": "reductions",
     "scan": "scans",
@@ -53,6 +55,7 @@ __all__ = [
     "matmul",
     "max",
     "min",
+    "radix_sort",
     "random",
     "reduce",
     "scan",
