@@ -241,7 +241,7 @@ _BLOCKS = st.recursive(
     max_leaves=7)
 
 
-@settings(max_examples=50, deadline=None, derandomize=True,
+@settings(max_examples=30, deadline=None, derandomize=True,
           suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(st.lists(_BLOCKS, min_size=2, max_size=5))
 def test_what_is_proved_of_random_barriers_shows_no_race(program):

@@ -72,7 +72,7 @@ class World:
             yield dict(zip(self.bounds, values))
 
 
-SETTINGS = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("of", [I8, U8], ids=str)
@@ -114,7 +114,7 @@ def test_ranges_forms_and_conclusions_hold(of, e, known, c):
 
 
 @pytest.mark.parametrize("of", [I8, U8], ids=str)
-@settings(SETTINGS, max_examples=30)
+@settings(SETTINGS, max_examples=20)
 @given(e=tree(), c=condition(1), data=st.data())
 def test_encodings_allow_what_happens(of, e, c, data):
     """The bits are exact; the integers allow at least the truth."""
