@@ -669,7 +669,7 @@ def section_std(cuda: gw.Device) -> None:
             y, z = torch.empty_like(x), torch.empty((), device="cuda")
             square = x.reshape(side, side)
             theirs = {
-                "sum": lambda: torch.sum(x, out=z),
+                "sum": lambda: torch.sum(x, dim=0, out=z),
                 "cumsum": lambda: torch.cumsum(x, 0, out=y),
                 "transpose": lambda: y.reshape(side, side).copy_(square.t()),
             }

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "cuda"))
 
 from cuda_kernels import Kern, array, lowered, shared
 
-from gridwise.ir.types import F16, F32, F64, I32, I64, U32, U64
+from gridwise.ir.types import F16, F32, F64, I16, I32, I64, U32, U64
 from gridwise.lang.errors import UnsupportedError
 from gridwise.targets.ptx.capabilities import architecture
 from gridwise.targets.ptx.compile import compile
@@ -87,6 +87,15 @@ def test_counts_of_64_bits_are_not_cut_before_they_are_judged(t: Any) -> None:
     x, n = (k.b.load(v, [i], check="proved") for v in (k.a, k.by))
     k.b.store(k.c, [i], k.b.binary("shl", x, n), check="proved")
     assert re.search(r"setp\.\w+\.u64", ptx(k.kernel))
+
+
+def test_integer_abs_is_not_left_to_the_assembler() -> None:
+    """ptxas takes ``abs`` for non-negative; abs(min) is min here."""
+    for t, bits in ((I16, 16), (I32, 32), (I64, 64)):
+        text = elementwise(t, lambda b, x: b.unary("abs", x))
+        assert "abs.s" not in text and f"shr.s{bits} %sign" in text, text
+        chosen = elementwise(t, lambda b, x, t=t: b.select(b.binary("lt", x, b.const(0, t)), b.unary("neg", x), x))
+        assert "abs.s" not in chosen
 
 
 def test_integer_warp_reductions_use_the_hardware_where_it_is() -> None:

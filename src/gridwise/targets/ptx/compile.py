@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 from gridwise.targets.llvm.lock import LLVM
@@ -51,6 +52,24 @@ def optimise(text: str, capability: tuple[int, int] = (9, 0), driver: int = 1300
     return module
 
 
+_ABS = re.compile(r"\babs\.s(16|32|64)\s+(%\w+), (%\w+);")
+
+
+def _wrapping_abs(ptx: str) -> str:
+    """Integer ``abs`` by shift, xor and subtraction: ptxas takes the result of ``abs`` for non-negative, and builds on
+    that, where the language has abs(min) == min. LLVM would turn any such form in its own IR back into ``abs``.
+    """
+
+    def spelled(m: re.Match[str]) -> str:
+        bits, to, x = m.groups()
+        return (
+            f"{{ .reg .b{bits} %sign; shr.s{bits} %sign, {x}, {int(bits) - 1}; "
+            f"xor.b{bits} {to}, {x}, %sign; sub.s{bits} {to}, {to}, %sign; }}"
+        )
+
+    return _ABS.sub(spelled, ptx)
+
+
 def compile(text: str, capability: tuple[int, int] = (9, 0), driver: int = 13000) -> tuple[str, str]:
     """(optimised LLVM IR, PTX) for a device of ``capability`` under a driver of CUDA version ``driver``.
 
@@ -58,4 +77,4 @@ def compile(text: str, capability: tuple[int, int] = (9, 0), driver: int = 13000
     """
     with LLVM:
         module = optimise(text, capability, driver)
-        return str(module), str(_machine(capability, driver).emit_assembly(module))
+        return str(module), _wrapping_abs(str(_machine(capability, driver).emit_assembly(module)))
