@@ -717,7 +717,7 @@ def versions() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     found = []
-    for package in ("llvmlite", "numpy", "cuda-bindings", "cuda-core", "wgpu", "z3-solver"):
+    for package in ("llvmlite", "numpy", "cuda-bindings", "wgpu", "z3-solver"):
         try:
             found.append(f"{package} {version(package)}")
         except PackageNotFoundError:

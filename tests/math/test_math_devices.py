@@ -45,7 +45,9 @@ def test_bound_on_device(fn: str, device: Device) -> None:
     want = BY_FN[fn].reference(*widened(columns))
     error = errors32(got, want, floor_of(fn, columns))
     if device.target == "wgsl":  # results that may be flushed, or that overflow
-        error = np.where((np.abs(want) < np.finfo(np.float32).tiny) | (np.abs(want) > np.finfo(np.float32).max) | np.isnan(want), 0, error)
+        limits = np.finfo(np.float32)
+        free = (np.abs(want) < limits.tiny) | (np.abs(want) > limits.max) | np.isnan(want)
+        error = np.where(free, 0, error)
     worst = int(np.argmax(error))
     bound = bounds(fn)[device.target]["f32"]
     assert error[worst] <= bound, f"{fn}{[c[worst] for c in columns]} gave {got[worst]}, not {want[worst]}"

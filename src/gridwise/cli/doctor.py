@@ -21,7 +21,6 @@ PACKAGES = (
     ("ml_dtypes", "", "bf16 and fp8 arrays on the host"),
     ("z3-solver", "", "proofs"),
     ("cuda-bindings", "cuda", "NVIDIA GPUs through their driver"),
-    ("cuda-core", "cuda", "NVIDIA GPUs through their driver"),
     ("wgpu", "webgpu", "every other GPU: Vulkan, Metal, DX12"),
 )
 
