@@ -45,6 +45,12 @@ def patterns(t: Scalar) -> dict[str, Make]:
         "sqrt(a * a)": lambda b, v: b.math("sqrt", [op("mul", b, v[0], v[0])]),
         "1 / sqrt(a)": lambda b, v: op("div", b, k(b, t, 1.0), b.math("sqrt", [v[0]])),
         "(a * b) / b": lambda b, v: op("div", b, op("mul", b, v[0], v[1]), v[1]),
+        "(a - b * hi) - b * lo": lambda b, v: op(
+            "sub",
+            b,
+            op("sub", b, v[0], op("mul", b, v[1], k(b, t, 1.6777216e7))),
+            op("mul", b, v[1], k(b, t, 0.1)),
+        ),
         "1 + 1/3 of constants": lambda b, v: op("add", b, op("div", b, k(b, t, 1.0), k(b, t, 3.0)), v[0]),
     }
 

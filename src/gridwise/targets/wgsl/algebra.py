@@ -19,8 +19,16 @@ def _is_float(v: Value) -> bool:
     return isinstance(v.type, Scalar) and v.type.is_float
 
 
-def _constant(v: Value) -> bool:
-    return v.op is not None and v.op.code == "const"
+def _constant(v: Value, depth: int = 4) -> bool:
+    """Whether a value is known before the program runs: a constant, or what functions make of constants."""
+    op = v.op
+    if op is None or op.regions or op.code in ("get", "load", "vload", "atomic"):
+        return False
+    return op.code == "const" or (depth > 0 and bool(op.operands) and all(_constant(x, depth - 1) for x in op.operands))
+
+
+def _zero(v: Value) -> bool:
+    return v.op is not None and v.op.code == "const" and v.op.attrs["value"] == 0
 
 
 def _is_get(v: Value) -> bool:
@@ -77,7 +85,7 @@ class Fragile:
             return False
         if a.op.code == b.op.code == "get" and a.op.operands[0] is b.op.operands[0]:
             return True
-        if a.op.code == b.op.code == "const":
+        if _constant(a) and _constant(b):
             return True
         return (_is_get(a) or _is_get(b)) and not self.sources(a).isdisjoint(self.sources(b))
 
@@ -109,7 +117,7 @@ class Fragile:
 
     def visit(self, op: Op) -> None:
         code, args = op.code, op.operands
-        if code in ZERO_SENSITIVE and any(_constant(v) and v.op is not None and v.op.attrs["value"] == 0 for v in args):
+        if code in ZERO_SENSITIVE and any(_zero(v) for v in args):
             self.opaque_zeros.add(id(op))
         if code in SUM or code in ops.COMPARISON:
             a, b = args
@@ -119,6 +127,8 @@ class Fragile:
             if opposed and self.related(a, b):
                 self.first_operand.add(id(op))
             self.factor(a, b)
+            self.collect(a, b)
+            self.collect(b, a)
         elif code == "mul":
             a, b = args
             for x, y in ((a, b), (b, a)):
@@ -133,11 +143,24 @@ class Fragile:
         elif code == "math" and op.attrs["fn"] == "sqrt":
             self.protect(args[0], frozenset({"mul", "div"}))
 
+    def collect(self, a: Value, b: Value) -> None:
+        """``(z + x * y) + x * w``: hide the inner sum, or it becomes ``z + x * (y + w)``."""
+        for source in self.sources(a):
+            if source.op is None or source.op.code not in SUM:
+                continue
+            products = [q for x in source.op.operands for q in self.sources(x)]
+            if any(self.share(p, q) for p in self.sources(b) for q in products):
+                self.protected.add(source)
+
+    def share(self, p: Value, q: Value) -> bool:
+        """Whether two values are different products with a common factor."""
+        if p is q or p.op is None or q.op is None or not p.op.code == q.op.code == "mul":
+            return False
+        return any(self.related(x, y) for x in p.op.operands for y in q.op.operands)
+
     def factor(self, a: Value, b: Value) -> None:
         """``x * y + x * z``: hide one product."""
         for p in self.sources(a):
             for q in self.sources(b):
-                if p is q or p.op is None or q.op is None or not p.op.code == q.op.code == "mul":
-                    continue
-                if any(self.related(x, y) for x in p.op.operands for y in q.op.operands):
+                if self.share(p, q):
                     self.protected.add(p)

@@ -11,16 +11,23 @@ from .library_float import FLOAT
 from .library_wide import WIDE
 
 INTEGER = """
-// a // b for a divisor that is not 0: rounds down.
+// The magnitude of an integer; that of the least one too.
+fn gw_magnitude(a: i32) -> u32 {
+    return select(bitcast<u32>(a), 0u - bitcast<u32>(a), a < 0i);
+}
+
+// a // b for a divisor that is not 0: rounds down. (On magnitudes: NVIDIA's signed division is wrong at the least.)
 fn gw_floordiv_i32(a: i32, b: i32) -> i32 {
-    let q = a / b;
-    return q - select(0i, 1i, (a % b != 0i) && ((a ^ b) < 0i));
+    let q = gw_magnitude(a) / gw_magnitude(b);
+    let r = gw_magnitude(a) - q * gw_magnitude(b);
+    return bitcast<i32>(select(q, ~q + select(1u, 0u, r != 0u), (a ^ b) < 0i));
 }
 
 // a % b for a divisor that is not 0: the sign of b.
 fn gw_mod_i32(a: i32, b: i32) -> i32 {
-    let r = a % b;
-    return select(r, r + b, (r != 0i) && ((r ^ b) < 0i));
+    let m = gw_magnitude(a) % gw_magnitude(b);
+    let r = bitcast<i32>(select(m, 0u - m, a < 0i));
+    return select(r, r + b, (m != 0u) && ((a ^ b) < 0i));
 }
 
 // The number of steps of range(start, stop, step).

@@ -175,7 +175,7 @@ class Numeric:
         if code in ("add", "sub", "mul"):
             return infix(_INFIX[code], a, args[1])
         if code == "div":
-            native = self.numerics.division or t != F32
+            native = self.numerics.division or t == F64
             return infix("/", a, args[1]) if native else self.call("gw_div_f32", a, args[1])
         if code in ("min", "max"):
             return self.call(f"gw_{code}_{kind}", a, args[1])
@@ -196,8 +196,8 @@ class Numeric:
             return self.call(f"gw_{fn}_{kind}", *args)
         if fn == "copysign":
             return self.copysign(t, args[0], args[1])
-        if fn == "sqrt" and t == F32 and not self.numerics.sqrt:
-            return self.call("gw_sqrt_f32", args[0])
+        if fn == "sqrt" and t != F64 and not self.numerics.sqrt:
+            return self.round(self.call("gw_sqrt_f32", args[0]), t, fn)
         return self.round(call({"rint": "round"}.get(fn, fn), args[0]), t, fn)
 
     def predicate(self, fn: str, t: Scalar, x: Expr) -> Expr:
