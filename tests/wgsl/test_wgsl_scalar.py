@@ -29,6 +29,7 @@ from gridwise.ir.types import (
     Scalar,
 )
 from gridwise.lang.target import Cap
+from gridwise.targets.wgsl.dialect import Numerics
 
 RNG = np.random.default_rng(7)
 
@@ -197,3 +198,12 @@ def test_constants_and_select(gpu: WebGpuDevice, t: Scalar) -> None:
             makes[f"neg {c}"] = lambda b, v, c=c: b.unary("neg", b.const(c, t))
             makes[f"{c} + itself"] = lambda b, v, c=c: b.binary("add", b.const(c, t), b.const(c, t))
     table(gpu, (t,), t, makes, [column(t)[:3]])
+
+
+def test_own_code_for_drivers_that_do_not_round_correctly(gpu: WebGpuDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the driver had neither an exact division nor sqrt nor fma."""
+    monkeypatch.setattr(gpu, "_numerics", Numerics(subnormals=gpu.numerics.subnormals))
+    for t in (F16, BF16, F32):
+        test_float_operations(gpu, t)
+    test_fma_rounds_once(gpu, F32)
+    test_division_and_sqrt_on_random_operands(gpu)
