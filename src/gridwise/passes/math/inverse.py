@@ -75,8 +75,9 @@ def atan2(y: E, x: E) -> E:
     small = small.replace(infinite, x.const(1.0).where(small.isinf(), 0.0))
     large = large.replace(infinite | large.eq(0), 1.0)
     huge = large > 2.0 ** (f.bias - 3)  # their sum could overflow
-    shrink = x.const(2.0**-4).where(huge, 1.0)
-    small, large = small * shrink, large * shrink
+    tiny = large < 2.0 ** (2 * f.mantissa - f.bias)  # their difference could be subnormal
+    factor = x.const(2.0**-4).where(huge, x.const(2.0 ** (2 * f.mantissa)).where(tiny, 1.0))
+    small, large = small * factor, large * factor
     middle = small > large * 0.5
     t = (small - large).where(middle, small) / (small + large).where(middle, large)
     # The angle is steps * pi/4 + atan(t) or steps * pi/4 - atan(t).

@@ -82,17 +82,32 @@ def remainder(x: E, y: E) -> E:
     return value.replace(_invalid(x, y), x.nan())
 
 
+def _lifted_fmod(x: E, y: E) -> tuple[E, E, E]:
+    """fmod(x, y) * up, up and 1 / up: up is a power of two above 1 where y is so small that sums with the remainder
+    could be subnormal, which some targets flush to zero."""
+    f = x.fmt
+    a, c = abs(x), abs(y)
+    (mx, ex), (my, ey) = _integer_parts(a), _integer_parts(c)
+    active = ~_invalid(x, y) & (a >= c)
+    my = my.where(active, 1)
+    rest = _modulo(mx, (ex - ey).where(active, 0), my, f, x.b)
+    small, lift = ey < 3 * f.mantissa, 2 * f.mantissa
+    up, down = x.const(2.0**lift).where(small, 1.0), x.const(2.0**-lift).where(small, 1.0)
+    value = _from_parts(rest, ey + ey.const(lift).where(small, 0), f).where(active, a * up).copysign(x)
+    return value.replace(_invalid(x, y), x.nan()), up, down
+
+
 def python_mod(x: E, y: E) -> E:
     """Python's %, as CPython's float_rem: the sign of the divisor."""
-    r = fmod(x, y)
-    moved = r.replace((y < 0).ne(r < 0), r + y)
-    return moved.replace(r.eq(0), r.const(0.0).copysign(y))
+    r, up, down = _lifted_fmod(x, y)
+    moved = r.replace((y < 0).ne(r < 0), r + y * up)
+    return moved.replace(r.eq(0), r.const(0.0).copysign(y)) * down
 
 
 def python_floordiv(x: E, y: E) -> E:
     """Python's //, as CPython's _float_div_mod; x // 0.0 is x / 0.0."""
-    r = fmod(x, y)
-    q = (x - r) / y
+    r, up, _ = _lifted_fmod(x, y)
+    q = (x * up - r) / (y * up)
     q = q - q.const(1.0).where(r.ne(0) & (y < 0).ne(r < 0), 0.0)
     whole = q.floor()
     whole = whole + whole.const(1.0).where(q - whole > 0.5, 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from .constants import HALF_LOG_2PI, LOG2_E, PI, parts, rounded
+from .constants import HALF_LOG_2PI, LOG2_E, PI, SQRT_PI, parts, rounded
 from .exponential import exp_parts
 from .expr import E, poly, scale
 from .logarithm import log, log1p
@@ -13,8 +13,10 @@ from .trigonometric import keep_zero, sinpi
 
 
 def _erf_near(x: E) -> E:
-    z = x * x
-    return x + x * poly("ERF", z)
+    f = x.fmt
+    value = x + x * poly("ERF", x * x)
+    # Where the second term could be subnormal, and be flushed to zero, one product.
+    return value.replace(abs(x) < 2.0 ** (4 - f.bias), x * rounded(2 / SQRT_PI, f))
 
 
 def _erfc_far(a: E) -> E:

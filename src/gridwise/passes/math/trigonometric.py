@@ -168,7 +168,9 @@ def _sine_pi(r: E) -> E:
     p_high, p_low = parts(PI, f, f.mantissa + 1 - f.half)
     z = r * r
     r_high = r.high()
-    return r_high * p_high + ((r - r_high) * rounded(PI, f) + r_high * p_low + r * z * poly("SINPI", z))
+    value = r_high * p_high + ((r - r_high) * rounded(PI, f) + r_high * p_low + r * z * poly("SINPI", z))
+    # Where r - r_high could be subnormal, and be flushed to zero, the plain product.
+    return value.replace(abs(r) < 2.0 ** (f.mantissa + 3 - f.bias), r * rounded(PI, f))
 
 
 def _cosine_pi(r: E) -> E:
