@@ -806,3 +806,22 @@ def test_values_returned_from_inside_loops():
 def test_compile_time_values_do_not_leave_their_branch():
     refused(make_in_branch, gw.KernelTypeError, "chosen in a branch or loop")
     refused(method_in_a_name, gw.KernelTypeError, "cannot be held by a name")
+
+
+@pytest.mark.parametrize("to", ["bf16", "f16", "f32", "f64"])
+@pytest.mark.parametrize(
+    "n", [2**64 - 1, 2**53 + 1, 2**62 + 2**54 + 1, 2**63 + 2**39 + 1, 2**63 + 2**55 + 1, 65519, 65520, 2**24 + 1]
+)
+def test_a_folded_integer_rounds_to_a_float_once(to, n):
+    from fractions import Fraction
+
+    from gridwise.ir.types import SCALARS
+    from gridwise.lang.types import convert
+
+    got = float(convert(n, getattr(gw, to)))
+    digits = {"bf16": 8, "f16": 11, "f32": 24, "f64": 53}[to]
+    step = Fraction(2) ** (n.bit_length() - digits)
+    nearest = round(Fraction(n) / step) * step  # ties to even
+    largest = Fraction(65504) if to == "f16" else nearest
+    assert got == (np.inf if nearest > largest else float(nearest))
+    assert SCALARS[to].dtype.type(got) == got

@@ -11,6 +11,7 @@ import numpy as np
 from gridwise.ir.types import Scalar
 from gridwise.lang.errors import KernelTypeError, KernelValueError
 from gridwise.lang.types import convert as lang_convert
+from gridwise.lang.types import rounded_once
 
 from .memory import read_element
 from .scopes import Frame
@@ -249,7 +250,7 @@ def _fold(value: bool | int | float, t: Scalar) -> bool | int | float:
         return bool(value)
     if t.is_float:
         with np.errstate(over="ignore"):
-            return float(t.dtype.type(value))
+            return float(t.dtype.type(rounded_once(value, t.name)))
     if isinstance(value, float):
         if math.isnan(value):
             return 0

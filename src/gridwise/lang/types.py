@@ -6,6 +6,7 @@ does the same and returns the NumPy scalar, so that host code and plain-Python r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -61,11 +62,40 @@ class ScalarType(type):
 _ML_DTYPES = {"bf16": "bfloat16", "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
 
 
+def rounded_once(value: int | float, type: str) -> float:
+    """``value`` as a double that NumPy turns into a float of this type with a single rounding.
+
+    NumPy and ``ml_dtypes`` pass an integer through a double, and a double through an f32 on its way to bf16 and fp8.
+    Here that first step rounds to odd: where digits are cut off the last one kept is one, so that the second
+    rounding is not led astray.
+    """
+    by_f32 = type in ("bf16", "f8e4m3", "f8e5m2")
+    digits, least = (24, -149) if by_f32 else (53, -1074)
+    if type == "f64" or value == 0 or (isinstance(value, float) and not (by_f32 and math.isfinite(value))):
+        return float(value)
+    top = value.bit_length() if isinstance(value, int) else math.frexp(value)[1]
+    exponent = max(top - digits, least)
+    if isinstance(value, int):
+        if exponent <= 0:
+            return float(value)
+        kept = abs(value) >> exponent
+        cut = abs(value) & (1 << exponent) - 1 != 0
+    else:
+        scaled = math.ldexp(abs(value), -exponent)
+        kept = int(scaled)
+        cut = kept != scaled
+    return math.copysign(math.ldexp(kept | cut, exponent), value)
+
+
 def convert(value: Any, to: ScalarType) -> Any:
     """``value`` as a NumPy scalar of type ``to``, by the conversion rules of the language (rule 6)."""
     if to.kind == "bool":
         return np.bool_(value != 0)
     if to.kind == "float":
+        if isinstance(value, int | np.integer):
+            value = rounded_once(int(value), to.name)
+        elif isinstance(value, float | np.floating):
+            value = rounded_once(float(value), to.name)
         with np.errstate(over="ignore"):
             return to.dtype.type(value)
     if isinstance(value, float | np.floating) or (hasattr(value, "dtype") and value.dtype.kind not in "biu"):
