@@ -100,6 +100,17 @@ def test_an_unchecked_load_that_nobody_reads_goes_but_a_checked_one_stays():
     assert "load" in codes(inplace)  # it may fault, and a fault is an effect
 
 
+def test_the_greater_of_a_value_and_itself_is_the_value():
+    def build(b, out):
+        x = b.load(out, [b.const(0, I32)])
+        b.store(out, [b.const(0, I32)], b.binary("max", x, x))
+
+    k = kernel(build, F32)
+    simplify(k)
+    verify(k)
+    assert "max" not in codes(k)
+
+
 def test_cse_keeps_signed_zeros_apart():
     def build(b, out):
         for value in (0.0, -0.0, 0.0):

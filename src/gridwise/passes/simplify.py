@@ -58,7 +58,9 @@ def _constant(v: Value) -> Number | None:
 
 
 def _identity(op: Op) -> Value | None:
-    """The operand that an integer operation with a neutral constant leaves unchanged."""
+    """The operand that an operation on it twice, or on it and a neutral integer, leaves unchanged."""
+    if len(op.operands) == 2 and op.operands[0] is op.operands[1] and op.code in ("min", "max", "and", "or"):
+        return op.operands[0]
     if len(op.operands) != 2 or not isinstance(op.operands[0].type, Scalar) or op.operands[0].type.is_float:
         return None
     a, b = op.operands

@@ -95,15 +95,23 @@ class Fragile:
             return any(x.op is not None and x.op.code == "neg" for x in self.sets.get(v.op.operands[0], []))
         return v.op is not None and v.op.code == "neg"
 
-    def cancel(self, v: Value, other: Value, code: str) -> None:
-        """``v`` is combined with ``other`` by ``code``: hide the sums in ``v`` of which a term would cancel."""
+    def cancel(self, user: Op, v: Value, other: Value) -> None:
+        """``user`` combines ``v`` with ``other``: hide the sums in ``v`` of which a term would cancel or double.
+
+        Mesa makes ``(a + b) - a`` into ``b``, and NVIDIA's driver ``(a + b) + b`` into ``a + 2 * b``. A sum that runs
+        through a loop meets itself, with another term each time: that is left alone.
+        """
+        others = [other]
+        for source in self.sources(other):
+            if source.op is not None and source.op.code in SUM:
+                others += source.op.operands
         for source in self.sources(v):
             op = source.op
             if op is None or op.code not in SUM:
                 continue
-            terms = [x for x in op.operands if self.related(x, other)]
-            opposed = code != "add" or op.code == "sub" or any(map(self.negated, (v, other, *terms)))
-            if terms and (opposed or _constant(other)):
+            terms = [x for x in op.operands if any(self.related(x, o) for o in others)]
+            opposed = user.code != "add" or op.code == "sub" or any(map(self.negated, (v, other, *terms)))
+            if terms and (opposed or _constant(other) or op is not user):
                 self.protected.add(source)
 
     def protect(self, v: Value, codes: frozenset[str], shares: Value | None = None) -> None:
@@ -121,8 +129,8 @@ class Fragile:
             self.opaque_zeros.add(id(op))
         if code in SUM or code in ops.COMPARISON:
             a, b = args
-            self.cancel(a, b, code)
-            self.cancel(b, a, code)
+            self.cancel(op, a, b)
+            self.cancel(op, b, a)
             opposed = code == "sub" or (code == "add" and self.negated(a) != self.negated(b))
             if opposed and self.related(a, b):
                 self.first_operand.add(id(op))
