@@ -55,11 +55,11 @@ def test_fault():
 
 def test_plugin(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_program=PROGRAM)
-    plain = pytester.runpytest_subprocess("-p", "gridwise.interop.pytest_plugin", "-k", "good or fault")
+    plain = pytester.runpytest_subprocess("-k", "good or fault")
     plain.assert_outcomes(passed=2)
     plain.stdout.no_fnmatch_line("*check device*")
     watched = pytester.runpytest_subprocess(
-        "-p", "gridwise.interop.pytest_plugin", "--gridwise-sanitize", "--gridwise-seed=3", "--gridwise-coverage"
+        "--gridwise-sanitize", "--gridwise-seed=3", "--gridwise-coverage"
     )
     watched.assert_outcomes(passed=2, failed=2)
     watched.stdout.fnmatch_lines([

@@ -31,6 +31,12 @@ def patterns(t: Scalar) -> dict[str, Make]:
         "(a + b) + b": lambda b, v: op("add", b, op("add", b, v[0], v[1]), v[1]),
         "(a - b) - a": lambda b, v: op("sub", b, op("sub", b, v[0], v[1]), v[0]),
         "(a - b) + (b + b)": lambda b, v: op("add", b, op("sub", b, v[0], v[1]), op("add", b, v[1], v[1])),
+        "(a if c else a) - (a - b)": lambda b, v: op(
+            "sub",
+            b,
+            b.select(b.binary("lt", v[0], v[1]), v[0], b.select(b.binary("gt", v[0], v[1]), v[0], v[0])),
+            op("sub", b, v[0], v[1]),
+        ),
         "a + (-a)": lambda b, v: op("add", b, v[0], op("neg", b, v[0])),
         "a - a": lambda b, v: op("sub", b, v[0], v[0]),
         "a / a": lambda b, v: op("div", b, v[0], v[0]),

@@ -41,7 +41,7 @@ def code(fn: types.FunctionType) -> str | None:
     defaults = value(fn.__defaults__)
     if defaults is None:
         return None
-    body = hashlib.sha256(marshal.dumps(fn.__code__)).hexdigest()
+    body = hashlib.sha256(marshal.dumps(fn.__code__, 0)).hexdigest()
     return f"{fn.__module__}.{fn.__qualname__} {body} {defaults}"
 
 

@@ -51,6 +51,7 @@ class Fragile:
             if op.code == "set" and _is_float(op.operands[1]):
                 self.sets.setdefault(op.operands[0], []).append(op.operands[1])
         self.held: dict[Value, set[Value]] = {}
+        self.chosen: dict[Value, frozenset[Value]] = {}
         self.close()
         self.protected: set[Value] = set()
         self.opaque_zeros: set[int] = set()
@@ -59,26 +60,40 @@ class Fragile:
             if op.operands and _is_float(op.operands[-1]):
                 self.visit(op)
 
+    def leaves(self, v: Value) -> frozenset[Value]:
+        """What a value may be, up to sign: either side of a ``select``, since a driver may find both to be one."""
+        v = _unsigned(v)
+        if v.op is None or v.op.code != "select":
+            return frozenset((v,))
+        if v not in self.chosen:
+            self.chosen[v] = self.leaves(v.op.operands[1]) | self.leaves(v.op.operands[2])
+        return self.chosen[v]
+
     def close(self) -> None:
         """What each variable may hold: the results set into it, also by way of other variables."""
-        self.held = {v: {x for x in map(_unsigned, values) if not _is_get(x)} for v, values in self.sets.items()}
+        leaves = {v: frozenset[Value]().union(*map(self.leaves, values)) for v, values in self.sets.items()}
+        self.held = {v: {x for x in values if not _is_get(x)} for v, values in leaves.items()}
         changed = True
         while changed:
             changed = False
-            for v, values in self.sets.items():
-                for x in map(_unsigned, values):
+            for v, values in leaves.items():
+                for x in values:
                     if _is_get(x) and x.op is not None and not self.held.get(x.op.operands[0], set()) <= self.held[v]:
                         self.held[v] |= self.held[x.op.operands[0]]
                         changed = True
 
     def sources(self, v: Value) -> set[Value]:
-        """The operations' results that a value may be, up to sign: through ``neg``, ``abs`` and variables."""
-        v = _unsigned(v)
-        return self.held.get(v.op.operands[0], set()) if v.op is not None and _is_get(v) else {v}
+        """The operations' results that a value may be, up to sign: through ``neg``, ``abs``, ``select``, variables."""
+        found: set[Value] = set()
+        for x in self.leaves(v):
+            found |= self.held.get(x.op.operands[0], set()) if x.op is not None and _is_get(x) else {x}
+        return found
 
     def related(self, a: Value, b: Value) -> bool:
         """Whether two values may be the same one."""
-        a, b = _unsigned(a), _unsigned(b)
+        return any(self._related(x, y) for x in self.leaves(a) for y in self.leaves(b))
+
+    def _related(self, a: Value, b: Value) -> bool:
         if a is b:
             return True
         if a.op is None or b.op is None:

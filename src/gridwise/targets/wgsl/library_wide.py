@@ -141,8 +141,9 @@ fn gw_trips_i64(start: vec2<u32>, stop: vec2<u32>, step: vec2<u32>) -> vec2<u32>
 }
 
 // To f32, nearest even: both halves are exact, and their sum is rounded once. (SwiftShader's own is not exact.)
+// Hidden, so that no driver adds a later term to one of the halves first.
 fn gw_f32_u32(a: u32) -> f32 {
-    return f32(a >> 16u) * 65536.0f + f32(a & 0xffffu);
+    return gw_exact(f32(a >> 16u) * 65536.0f + f32(a & 0xffffu));
 }
 
 // To f32, nearest even: the top 32 bits decide, with one bit for the rest.
