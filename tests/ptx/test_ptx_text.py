@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "cuda"))
 
 from cuda_kernels import Kern, array, lowered, shared
 
-from gridwise.ir.types import F16, F32, F64, I16, I32, I64, U16, U32, U64
+from gridwise.ir.types import F16, F32, F64, I16, I32, I64, U32, U64
 from gridwise.lang.errors import UnsupportedError
 from gridwise.targets.ptx.capabilities import architecture
 from gridwise.targets.ptx.compile import compile
@@ -156,12 +156,3 @@ def test_architecture_and_version(
     capability: tuple[int, int], driver: int, llvm: int, want: tuple[int, int]
 ) -> None:
     assert architecture(capability, driver, llvm) == want
-
-
-@pytest.mark.parametrize("code", ["min", "max"])
-@pytest.mark.parametrize("t", [I16, U16], ids=str)
-def test_extremes_of_16_bits_are_taken_in_32(code: str, t: Any) -> None:
-    """ptxas merges two of 16 bits and loses the sign of a negated operand."""
-    text = elementwise(t, lambda b, x: b.binary(code, b.binary(code, x, b.const(7, t)), b.unary("neg", x)))
-    sign = "s" if t == I16 else "u"
-    assert f"{code}.{sign}16" not in text and text.count(f"{code}.{sign}32") >= 2, text

@@ -70,29 +70,6 @@ def _wrapping_abs(ptx: str) -> str:
     return _ABS.sub(spelled, ptx)
 
 
-_EXTREME = re.compile(r"\b(min|max)\.([su])16\s+(%\w+), (%\w+|-?\d+), (%\w+|-?\d+);")
-
-
-def _wide_extremes(ptx: str) -> str:
-    """``min`` and ``max`` of 16 bits in 32: ptxas merges two of them into one instruction of three operands, and takes
-    a negated operand of it for unsigned (seen with CUDA 13.0: min(min(x, 0), -y) gave 0). LLVM would narrow the wide
-    form in its own IR.
-    """
-
-    def spelled(m: re.Match[str]) -> str:
-        fn, sign, to, *operands = m.groups()
-        widened = [
-            f"cvt.{sign}32.{sign}16 %wide{n}, {x};" if x.startswith("%") else f"mov.b32 %wide{n}, {x};"
-            for n, x in enumerate(operands)
-        ]
-        return (
-            f"{{ .reg .b32 %wide0, %wide1; {' '.join(widened)} "
-            f"{fn}.{sign}32 %wide0, %wide0, %wide1; cvt.u16.u32 {to}, %wide0; }}"
-        )
-
-    return _EXTREME.sub(spelled, ptx)
-
-
 def compile(text: str, capability: tuple[int, int] = (9, 0), driver: int = 13000) -> tuple[str, str]:
     """(optimised LLVM IR, PTX) for a device of ``capability`` under a driver of CUDA version ``driver``.
 
@@ -100,4 +77,4 @@ def compile(text: str, capability: tuple[int, int] = (9, 0), driver: int = 13000
     """
     with LLVM:
         module = optimise(text, capability, driver)
-        return str(module), _wide_extremes(_wrapping_abs(str(_machine(capability, driver).emit_assembly(module))))
+        return str(module), _wrapping_abs(str(_machine(capability, driver).emit_assembly(module)))
