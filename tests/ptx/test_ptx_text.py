@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "cuda"))
 
 from cuda_kernels import Kern, array, lowered, shared
 
-from gridwise.ir.types import F16, F32, F64, I16, I32, I64, U32, U64
+from gridwise.ir.types import F16, F32, F64, I16, I32, I64, U16, U32, U64
 from gridwise.lang.errors import UnsupportedError
 from gridwise.targets.ptx.capabilities import architecture
 from gridwise.targets.ptx.compile import compile
@@ -156,3 +156,11 @@ def test_architecture_and_version(
     capability: tuple[int, int], driver: int, llvm: int, want: tuple[int, int]
 ) -> None:
     assert architecture(capability, driver, llvm) == want
+
+
+@pytest.mark.parametrize(("code", "t"), [("neg", I16), ("not", I16), ("not", U16)], ids=str)
+def test_signs_of_16_bits_are_not_left_to_the_assembler(code: str, t: Any) -> None:
+    """ptxas folds a 16-bit ``neg`` or ``not`` into its user and loses the sign."""
+    text = elementwise(t, lambda b, x: b.binary("min", b.binary("min", x, b.const(3, t)), b.unary(code, x)))
+    assert f"{code}.s16" not in text and f"{code}.b16" not in text
+    assert re.search(rf"{code}\.[sb]32 %wide, %wide;", text), text

@@ -70,6 +70,24 @@ def _wrapping_abs(ptx: str) -> str:
     return _ABS.sub(spelled, ptx)
 
 
+_TURN = re.compile(r"\b(neg|not)\.[sb]16\s+(%\w+), (%\w+);")
+
+
+def _packed_turns(ptx: str) -> str:
+    """``neg`` and ``not`` of 16 bits in 32, between a packing and an unpacking: ptxas of CUDA 13.0 folds the short
+    forms into their users without their sign (min(min(x, 0), -y) gave 0 for a negative -y).
+    """
+
+    def spelled(m: re.Match[str]) -> str:
+        fn, to, x = m.groups()
+        return (
+            f"{{ .reg .b32 %wide; .reg .b16 %none; mov.b16 %none, 0; mov.b32 %wide, {{{x}, %none}}; "
+            f"{fn}.{'s' if fn == 'neg' else 'b'}32 %wide, %wide; mov.b32 {{{to}, %none}}, %wide; }}"
+        )
+
+    return _TURN.sub(spelled, ptx)
+
+
 def compile(text: str, capability: tuple[int, int] = (9, 0), driver: int = 13000) -> tuple[str, str]:
     """(optimised LLVM IR, PTX) for a device of ``capability`` under a driver of CUDA version ``driver``.
 
@@ -77,4 +95,5 @@ def compile(text: str, capability: tuple[int, int] = (9, 0), driver: int = 13000
     """
     with LLVM:
         module = optimise(text, capability, driver)
-        return str(module), _wrapping_abs(str(_machine(capability, driver).emit_assembly(module)))
+        ptx = str(_machine(capability, driver).emit_assembly(module))
+        return str(module), _packed_turns(_wrapping_abs(ptx))
