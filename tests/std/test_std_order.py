@@ -8,7 +8,7 @@ import pytest
 import gridwise as gw
 from gridwise.std.compaction import compact
 from gridwise.std.histograms import MOST_SHARED_BINS, bincount, histogram
-from gridwise.std.products import matmul
+from gridwise.std.products import LINE, _by_lanes, matmul
 from gridwise.std.radix import radix_sort
 from gridwise.std.sorting import sort
 
@@ -67,6 +67,19 @@ def test_matmul(device: gw.Device, m: int, k: int, n: int) -> None:
     a, b = rng.normal(size=(m, k)).astype(np.float32), rng.normal(size=(k, n)).astype(np.float32)
     c = matmul(device.array(a), device.array(b))
     np.testing.assert_allclose(c.numpy(), a.astype(np.float64) @ b.astype(np.float64), rtol=1e-5, atol=1e-5 * max(k, 1))
+
+
+@pytest.mark.parametrize("gangs,rows,vectors,panels", [(16, 12, 2, 16), (4, 6, 1, 8), (16, 6, 1, 32)])
+@pytest.mark.parametrize("m,k,n", [(257, 300, 513), (192, 256, 512), (7, 515, 40)])
+def test_matmul_by_lanes(m: int, k: int, n: int, gangs: int, rows: int, vectors: int, panels: int) -> None:
+    """The kernel for CPUs, as it is for different numbers of vector registers."""
+    rng = np.random.default_rng(m + k + n)
+    a, b = rng.normal(size=(m, k)).astype(np.float32), rng.normal(size=(k, n)).astype(np.float32)
+    c = np.full((m, n), np.nan, np.float32)
+    grid = (-(-n // (LINE * vectors * panels)), -(-m // (rows * gangs)))
+    with gw.default_device("cpu"):
+        _by_lanes(gangs)(a, b, c, rows, vectors, panels, grid=grid)
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-5, atol=1e-5 * k)
 
 
 def test_matmul_of_unfitting_shapes() -> None:

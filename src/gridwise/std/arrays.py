@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from gridwise.devices.array import Array
+from gridwise.devices.base import Device
+from gridwise.devices.registry import host_device
 
 Like = Array | np.ndarray
 
@@ -14,6 +16,11 @@ Like = Array | np.ndarray
 def empty_like(a: Like, *shape: int) -> Any:
     """An uninitialised array of the same element type, where ``a`` is."""
     return np.empty(shape, a.dtype) if isinstance(a, np.ndarray) else a.device.empty(shape, a.elem)
+
+
+def device_of(a: Like) -> Device:
+    """Where a launch on ``a`` runs."""
+    return host_device() if isinstance(a, np.ndarray) else a.device
 
 
 def scalar_of(a: Like) -> Any:

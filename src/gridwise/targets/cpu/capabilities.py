@@ -16,7 +16,8 @@ SHARED_BYTES = 1 << 20  # a worker's scratch: half of a common second-level cach
 @dataclass(frozen=True)
 class Machine:
     """``lanes``: threads of a gang, which is a subgroup too. Two vectors of floats where a vector is 256 bits:
-    enough independent work to hide latencies with 16 registers; one where it is 512."""
+    enough independent work to hide latencies with 16 registers; one where it is 512. ``registers``: how many f32
+    values of a gang the vector registers hold."""
 
     triple: str
     datalayout: str
@@ -24,6 +25,7 @@ class Machine:
     features: str
     lanes: int
     half_instructions: bool
+    registers: int
 
 
 @functools.cache
@@ -36,6 +38,14 @@ def host() -> Machine:
     cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features()
     lanes = 16 if features.get("avx") or features.get("neon") else 8
     tm = target_machine()
+    wide, arm = bool(features.get("avx512f")), bool(features.get("neon"))
+    bits = 512 if wide else 256 if features.get("avx") else 128
     return Machine(
-        llvm.get_process_triple(), str(tm.target_data), cpu, features.flatten(), lanes, bool(features.get("f16c"))
+        llvm.get_process_triple(),
+        str(tm.target_data),
+        cpu,
+        features.flatten(),
+        lanes,
+        bool(features.get("f16c")),
+        (32 if wide or arm else 16) * bits // (32 * lanes),
     )
