@@ -27,8 +27,9 @@ from .base import Arg, ArrayArg, Buffer, Device, Event, Limits, Module, Stream
 from .cpu_pool import Pool
 from .native import Entry
 
-INLINE = 1 << 16  # threads times operations below which waking another core costs more than it saves
+INLINE = 1 << 16  # operations below which waking another core costs more than it saves
 CHUNKS = 8  # pieces a worker, so that uneven work spreads
+HEAVY = 1 << 16  # operations a block above which workers take one at a time
 
 
 class CpuEvent(Event):
@@ -80,6 +81,7 @@ class Loaded:
     faults: bool
     prints: bool
     weight: int  # operations a thread, roughly
+    open_ended: bool  # loops whose length only the launch tells: they may walk whole arrays
     entry: int = 0  # of the function for native launchers, once it is made
 
 
@@ -112,6 +114,13 @@ def _weight(kernel: Kernel) -> int:
         )
 
     return count(kernel.body, 1)
+
+
+def _open_ended(kernel: Kernel) -> bool:
+    return any(
+        op.code == "while" or (op.code == "for" and any(v.op is None or v.op.code != "const" for v in op.operands))
+        for op in kernel.walk()
+    )
 
 
 class CpuDevice(Device):
@@ -204,6 +213,7 @@ class CpuDevice(Device):
             faults="fault" in codes,
             prints="print" in codes,
             weight=_weight(kernel),
+            open_ended=_open_ended(kernel),
         )
         stages = {
             "simt": lambda: to_text(kernel),
@@ -231,15 +241,17 @@ class CpuDevice(Device):
             0,
             0,
         ]
+        elements = 0
         for n, (param, arg) in enumerate(zip(kernel.params, args, strict=True)):
             if isinstance(arg, ArrayArg):
+                elements += math.prod(arg.shape)
                 cells += (arg.buffer.address + arg.offset, *arg.shape)
                 if param.type.strided:  # type: ignore[union-attr]
                     cells += arg.strides
             else:
                 cells.append(loaded.convert[n](arg) if n in loaded.convert else arg)
         packed = bytearray(loaded.pack.pack(*cells))
-        self._run(kernel, loaded, grid, packed, shared_bytes)
+        self._run(kernel, loaded, grid, packed, shared_bytes, elements if loaded.open_ended else 0)
         if record is not None and stream.pending is None:
             stream.pending = faults.decode(record, kernel, grid)
         if lines is not None:
@@ -256,22 +268,26 @@ class CpuDevice(Device):
             return None
         if loaded.entry == 0:
             kernel = module.kernel
-            loaded.entry = start(kernel, loaded.address, loaded.unit, loaded.scratch, loaded.weight, INLINE)
+            loaded.entry = start(
+                kernel, loaded.address, loaded.unit, loaded.scratch, loaded.weight, loaded.open_ended, INLINE)
         return Entry(loaded.entry, 0, 0, 0, ())
 
     def _run(
-        self, kernel: Kernel, loaded: Loaded, grid: tuple[int, int, int], packed: bytearray, shared_bytes: int
-    ) -> None:
+        self, kernel: Kernel, loaded: Loaded, grid: tuple[int, int, int], packed: bytearray, shared_bytes: int,
+        walked: int,
+    ) -> None:  # fmt: skip
+        """``walked``: elements that loops may go through."""
         total = math.prod(grid)
         if loaded.unit == "row":
             total = grid[1] * kernel.block[1] * grid[2] * kernel.block[2]
         threads = math.prod(grid) * math.prod(kernel.block)
         cells = (np.frombuffer(packed, np.uint8)).ctypes.data
         scratch = loaded.scratch + (shared_bytes if loaded.scratch or shared_bytes else 0)
-        if threads * loaded.weight < INLINE or self.workers == 1 or total == 1:
+        work = max(threads * loaded.weight, walked)
+        if work < INLINE or self.workers == 1 or total == 1:
             loaded.call(cells, total, total, self.pool.scratch(scratch))
             return
-        chunk = max(1, -(-total // (self.workers * CHUNKS)))
+        chunk = 1 if work > HEAVY * total else -(-total // (self.workers * CHUNKS))
         self.pool.everyone(lambda: loaded.call(cells, chunk, total, self.pool.scratch(scratch)), self.workers)
 
     # -- order -------------------------------------------------------------------------------------------

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import math
 
-from gridwise.ir.core import Kernel
+from gridwise.ir.core import Kernel, Slot
 from gridwise.targets.cpu.compile import load_object, to_object
 from gridwise.targets.cpu.emit import COUNTER_CELL, HEADER_CELLS
 
 STACK = 1 << 16  # bytes of scratch memory that may lie on the stack
 
 
-def start(kernel: Kernel, address: int, unit: str, scratch: int, weight: int, limit: int) -> int:
+def start(kernel: Kernel, address: int, unit: str, scratch: int, weight: int, walks: bool, limit: int) -> int:
     """The address of a function that starts ``kernel``, whose own code is at ``address``.
 
-    It runs launches of fewer than ``limit`` operations: threads times ``weight``.
+    It runs launches of fewer than ``limit`` operations: threads times ``weight``; if the kernel ``walks`` arrays in
+    loops of any length, the elements of its arrays count too.
     """
     slots = kernel.slots()
     x, y, z = kernel.block
@@ -35,7 +36,17 @@ def start(kernel: Kernel, address: int, unit: str, scratch: int, weight: int, li
         "  %other = mul i64 %gY, %gZ",
         f"  %rows = mul i64 %other, {y * z}",
         f"  %work = mul i64 %blocks, {math.prod((x, y, z)) * weight}",
-        f"  %small = icmp ult i64 %work, {limit}",
+    ]
+    for n, slot in enumerate(slots):
+        kind = "i64" if slot.type is None else f"i{slot.type.size * 8}"
+        lines += [
+            f"  %q{n} = getelementptr ptr, ptr %params, i64 {n}",
+            f"  %p{n} = load ptr, ptr %q{n}",
+            f"  %v{n} = load {kind}, ptr %p{n}",
+        ]
+    most = _most(lines, slots) if walks else "%work"
+    lines += [
+        f"  %small = icmp ult i64 {most}, {limit}",
         "  br i1 %small, label %run, label %leave",
         "run:",
     ]
@@ -45,9 +56,6 @@ def start(kernel: Kernel, address: int, unit: str, scratch: int, weight: int, li
     for n, slot in enumerate(slots):
         kind = "i64" if slot.type is None else f"i{slot.type.size * 8}"
         lines += [
-            f"  %q{n} = getelementptr ptr, ptr %params, i64 {n}",
-            f"  %p{n} = load ptr, ptr %q{n}",
-            f"  %v{n} = load {kind}, ptr %p{n}",
             f"  %c{n} = getelementptr i64, ptr %cells, i64 {HEADER_CELLS + n}",
             f"  store {kind} %v{n}, ptr %c{n}",
         ]
@@ -57,6 +65,25 @@ def start(kernel: Kernel, address: int, unit: str, scratch: int, weight: int, li
         "leave:",
         "  ret i32 1",
         "}",
+        "declare i64 @llvm.umax.i64(i64, i64)",
         "",
     ]
     return load_object(to_object("\n".join(lines), simple=True), "start")
+
+
+def _most(lines: list[str], slots: list[Slot]) -> str:
+    """The greatest of ``%work`` and the elements of each array."""
+    most, elements = "%work", ""
+    for n, slot in enumerate(slots):
+        if slot.kind != "dim":
+            continue
+        assert slot.type is not None
+        lines.append(f"  %e{n} = sext i{slot.type.size * 8} %v{n} to i64" if slot.type.size < 8 else
+                     f"  %e{n} = add i64 %v{n}, 0")
+        if slot.axis:
+            lines.append(f"  %f{n} = mul i64 {elements}, %e{n}")
+        elements = f"%f{n}" if slot.axis else f"%e{n}"
+        if n + 1 == len(slots) or slots[n + 1].kind != "dim" or slots[n + 1].axis == 0:
+            lines.append(f"  %m{n} = call i64 @llvm.umax.i64(i64 {most}, i64 {elements})")
+            most = f"%m{n}"
+    return most

@@ -3,6 +3,7 @@
     emit.py      a kernel as two functions; rows of threads, for kernels that do not look at their block
     blocks.py, cuts.py   the others, block by block: cut at barriers into loops over gangs
     lockstep.py  grid-stride loops, walked side by side by a block
+    groups.py    neighbours of a thread read and written as whole vectors; whole lines past the cache
     ahead.py     output lines asked for before they are written
     streaming.py  large outputs that are written past the cache
     guards.py    ``if i in c:`` as a loop bound

@@ -98,7 +98,7 @@ class Blocks:
         straight = self.kernel.block[line] % self.lanes == 0
         for axis in range(3):
             shape = Shape(0)
-            if axis == line and straight:
+            if axis == line and straight and self.lanes > 1:
                 shape = Shape(1, self.lanes, True)
             elif not straight and self.kernel.block[axis] > 1:
                 shape = VARYING
@@ -157,6 +157,8 @@ class Blocks:
         f.do(f"store i64 {f.value(f'add i64 {now}, 1')}, ptr {counter}")
         f.jump(head)
         f.block(done)
+        if self.lanes == 1 and frame.written - frame.read:
+            f.do("fence seq_cst")  # lines written past the cache (``groups.py``) are ordered by nothing else
         f.end("ret void")
         return frame.finish("block", self.context, self.shared)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gridwise.ir import Op, Region, Value, ops
 from gridwise.ir.types import BOOL, Scalar, VarType
 
+from .groups import find_groups
 from .lanes import Val
 from .memory import Memory
 from .shapes import Jump, Shape
@@ -40,6 +41,7 @@ class Control(Memory):
     def sequence(self, body: list[Op]) -> None:
         """Operations in order. Once some lanes jump away, the rest runs for those that are left, if any."""
         entry, end = self.mask, ""
+        self.groups.update(find_groups(body, self.shapes, self.lanes, self.written))
         for n, op in enumerate(body):
             if not self.fn.open:
                 break

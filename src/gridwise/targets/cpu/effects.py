@@ -37,7 +37,7 @@ class Effects(Subgroups):
         alone = self.arrays[op.operands[0]].type.space != "global"  # a block runs on one core
         order = "" if alone else ORDERS[op.attrs["order"]]
         ignored = op.result in self.unused
-        if place.stride == 0 and ignored and fn in _MERGED and t.is_int and t.bits >= 32:
+        if self.lanes > 1 and place.stride == 0 and ignored and fn in _MERGED and t.is_int and t.bits >= 32:
             total = self.reduce("add" if fn == "sub" else fn, t, self.vec(values[0], t), self.mask)
             self._one(fn, place.pointer, t, [total], order)
             self.values[op.result] = Val(self.arith.const(0, t, self.lanes), None)
@@ -70,7 +70,7 @@ class Effects(Subgroups):
                 once(lane_)
         many = self.arith.type(t, self.lanes)
         text = self.fn.value(f"load {many}, ptr {old}, align 64") if old else self.arith.const(0, t, self.lanes)
-        self.values[op.result] = Val(text, None)
+        self.values[op.result] = Val(text, None if self.lanes > 1 else 0)
 
     def _lane_pointer(self, place: Place, offsets: str, unit: str, lane: str) -> str:
         if place.stride is None:

@@ -12,11 +12,13 @@ blocks do not matter, and all accesses at the index are contiguous. Every other 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gridwise.ir import Kernel, Op, verify
 from gridwise.ir.core import Slot
+from gridwise.ir.ops import MEMORY
 from gridwise.ir.types import BOOL, I64, ArrayType
 from gridwise.targets.llvm.text import Function, Module, identifier
 
@@ -53,11 +55,22 @@ def uses_blocks(kernel: Kernel) -> bool:
     return any(op.code in ("thread_idx", "block_idx", "barrier", "shared", "subgroup") for op in kernel.walk())
 
 
+def gang_size(kernel: Kernel, machine: Machine) -> int:
+    """How many lanes a gang has: as many as the block has threads, if those are few and a power of two.
+
+    A gang of one lane is scalar code. Where subgroups are asked for, a gang is one, whatever the block.
+    """
+    threads = math.prod(kernel.block)
+    few = threads < machine.lanes and threads & (threads - 1) == 0
+    return threads if few and uses_blocks(kernel) and not any(op.code == "subgroup" for op in kernel.walk()) else (
+        machine.lanes)
+
+
 class Frame:
     """The functions of a kernel, their parameters, and what a gang needs to know about the launch."""
 
     def __init__(self, kernel: Kernel, machine: Machine, debug: bool = True):
-        self.kernel, self.machine, self.lanes = kernel, machine, machine.lanes
+        self.kernel, self.machine, self.lanes = kernel, machine, gang_size(kernel, machine)
         self.module = Module(machine.triple, machine.datalayout, debug)
         self.name = identifier(kernel.name)
         self.arith_class = F16cArith if machine.half_instructions else CpuArith
@@ -71,6 +84,9 @@ class Frame:
         self.entry()
         self.arith = self.arith_class(self.fn, kernel.fastmath)
         self.dims: dict[str, str] = {}
+        touched = [(op.code, op.operands[0]) for op in kernel.walk() if op.code in MEMORY]
+        self.written = frozenset(a for code, a in touched if code != "load")
+        self.read = frozenset(a for code, a in touched if code != "store")
 
     # -- parameters ------------------------------------------------------------------------------------------
     def slot_type(self, slot: Slot) -> str:
@@ -130,6 +146,7 @@ class Frame:
         gang.faults, gang.prints = "%faults", "%prints"
         gang.index = self.kernel.index
         gang.print_number = {op: n for n, op in enumerate(o for o in self.kernel.walk() if o.code == "print")}
+        gang.written, gang.read_too = self.written, self.read
         read = {v for op in self.kernel.walk() for v in op.operands}
         gang.unused = {op.result for op in self.kernel.walk() if op.code == "atomic" and op.result not in read}
 

@@ -20,7 +20,9 @@ _THREAD = ("thread_idx", "global_idx")
 
 def side_by_side(kernel: Kernel) -> Kernel:
     """A copy whose grid-stride loops are made by the block (marked ``lockstep``), or ``kernel`` if it has none."""
-    if kernel.block[1] * kernel.block[2] != 1 or not any(_turnable(op, kernel) for op in kernel.body.ops):
+    if kernel.block[0] == 1 or kernel.block[1] * kernel.block[2] != 1:
+        return kernel
+    if not any(_turnable(op, kernel) for op in kernel.body.ops):
         return kernel
     kernel = clone(kernel)
     body, kernel.body.ops = kernel.body.ops, []

@@ -8,6 +8,7 @@ from gridwise.ir import Op, Value, ops
 from gridwise.ir.types import BOOL, I64, ArrayType, Scalar
 from gridwise.targets.llvm.text import splat, vector
 
+from . import groups
 from .lanes import Lanes, Val
 
 
@@ -50,6 +51,9 @@ class Memory(Lanes):
         self.pointers = vector("ptr", self.lanes)
         self.loaded: dict[Value, Place] = {}  # neighbours read from memory that nothing writes
         self.streamed: frozenset[Op] = frozenset()  # stores of whole cache lines that go past the cache
+        self.groups: dict[Op, groups.Group] = {}  # accesses made together
+        self.written: frozenset[Value] = frozenset()  # arrays that the kernel writes to
+        self.read_too: frozenset[Value] = frozenset()  # arrays that it reads
 
     # -- addresses -------------------------------------------------------------------------------------------
     def offset(self, op: Op, array: ArrayRef) -> tuple[Val, Scalar]:
@@ -71,7 +75,7 @@ class Memory(Lanes):
         array = self.arrays[op.operands[0]]
         t = array.type
         offset, index = self.offset(op, array)
-        if t.space == "local":
+        if t.space == "local" and self.lanes > 1:
             offset = self.plus(self.times(offset, Val(str(self.lanes)), index), Val("0", 1), index)
         if isinstance(t.elem, Scalar):
             return self._pointer(self.arith.memory(t.elem), array.pointer, offset, index, t.elem, 1 + t.rank)
@@ -116,6 +120,12 @@ class Memory(Lanes):
     # -- loads -------------------------------------------------------------------------------------------------
     def op_load(self, op: Op) -> None:
         assert op.result is not None
+        group = self.groups.get(op)
+        if group is not None:
+            if not group.loaded:
+                group.loaded = True
+                groups.load(self, op, group)
+            return
         place = self.place(op)
         hint = op.result.name or self.arrays[op.operands[0]].pointer.strip("%").removeprefix("arg.")
         val = self.read(place, hint)
@@ -157,6 +167,12 @@ class Memory(Lanes):
 
     # -- stores ------------------------------------------------------------------------------------------------
     def op_store(self, op: Op) -> None:
+        group = self.groups.get(op)
+        if group is not None:
+            group.waiting.remove(op)
+            if not group.waiting:
+                groups.store(self, op, group)
+            return
         place = self.place(op)
         value, t = op.operands[-1], place.elem
         one, many = self.arith.memory(t), vector(self.arith.memory(t), self.lanes)
@@ -187,7 +203,10 @@ class Memory(Lanes):
             mask = self.full(self.mask)
             name = f"llvm.masked.scatter.{self._mangled(t)}.v{self.lanes}p0"
             where = (self.pointers, self.many(place))
-        args = [(many, text), where, ("i32", str(t.size)), (self.bools, mask)]
+        self.effect(name, [(many, text), where, ("i32", str(t.size)), (self.bools, mask)])
+
+    def effect(self, name: str, args: list[tuple[str, str]]) -> None:
+        """Call an intrinsic that returns nothing."""
         self.fn.module.declare(name, f"void {{}}({', '.join(ty for ty, _ in args)})")
         self.fn.do(f"call void @{name}({', '.join(f'{ty} {a}' for ty, a in args)})")
 

@@ -216,7 +216,7 @@ class Shapes:
     # -- shapes of values ------------------------------------------------------------------------------------
     def _shape(self, op: Op) -> Shape:
         code = op.code
-        if code in ("const", "dim", "block_dim", "grid_dim"):
+        if self.lanes == 1 or code in ("const", "dim", "block_dim", "grid_dim"):
             return UNIFORM
         if code in ("thread_idx", "block_idx", "global_idx"):
             return self.identities.get((code, op.attrs["axis"]), UNIFORM)
