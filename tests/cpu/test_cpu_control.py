@@ -12,7 +12,7 @@ import pytest
 from both import Sketch, agree
 
 from gridwise.ir import Builder, Kernel, Value
-from gridwise.ir.types import I32
+from gridwise.ir.types import I32, I64, U32, Scalar
 
 
 class Program:
@@ -208,3 +208,50 @@ def test_deterministic_text() -> None:
     assert len(texts) == 1
 
 
+
+EDGES = [
+    (I32, 2**31 - 3, 2**31 - 1, 1),
+    (I32, 2**31 - 100, 2**31 - 1, 64),
+    (I32, 0, 2**31 - 1, 2**30),
+    (I32, -(2**31), 2**31 - 1, 2**31 - 1),
+    (I32, -(2**31) + 2, -(2**31), -1),
+    (I32, 5, -(2**31), -(2**30) - 1),
+    (I32, 3, 3, -1),
+    (U32, 2**32 - 3, 2**32 - 1, 1),
+    (U32, 2**31 - 2, 2**31 + 2, 1),
+    (U32, 2**32 - 100, 2**32 - 1, 64),
+    (U32, 0, 2**32 - 1, 2**31),
+    (I64, 2**63 - 3, 2**63 - 1, 2),
+    (I64, -(2**63) + 3, -(2**63), -2),
+]
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["together", "apart"])
+@pytest.mark.parametrize(("t", "start", "stop", "step"), EDGES)
+def test_ranges_that_end_where_the_type_ends(t: Scalar, start: int, stop: int, step: int, apart: bool) -> None:
+    """The index after the last turn would wrap. Lanes are through at different times if ``apart``; some break."""
+    s = Sketch()
+    out, total = s.array("out", t), s.array("total", I32)
+    values = [s.scalar(name, t) for name in ("start", "stop", "step")]
+    b = s.b
+    g = b.identity("global_idx", 0)
+    mine = b.binary("lt", g, b.dim(out, 0))
+    with b.into(b.if_(b.binary("and", mine, b.binary("lt", g, b.dim(total, 0)))).regions[0]):
+        even = b.binary("eq", b.binary("and", g, b.const(1, I32)), b.const(0, I32))
+        end = b.select(even, values[1], values[0]) if apart else values[1]
+        last, turns = b.var("last", t), b.var("turns", I32)
+        b.set(last, b.const(0, t))
+        b.set(turns, b.const(0, I32))
+        loop = b.for_(values[0], end, values[2], "i")
+        with b.into(loop.regions[0]):
+            b.set(last, loop.regions[0].args[0])
+            b.set(turns, b.binary("add", b.get(turns), b.const(1, I32)))
+            third = b.binary("and", b.binary("ge", b.get(turns), b.const(2, I32)), b.binary("lt", g, b.const(3, I32)))
+            with b.into(b.if_(third).regions[0]):
+                b.emit("break", ())
+        b.store(out, [g], b.get(last))
+        b.store(total, [g], b.get(turns))
+    args = [np.zeros(40, t.dtype), np.zeros(40, np.int32), *(t.dtype.type(v) for v in (start, stop, step))]
+    got = agree(s.kernel(), 1, args)
+    turns_ = len(range(start, stop, step))
+    assert got[1][4] == turns_ and (turns_ == 0 or int(got[0][4]) == range(start, stop, step)[-1])

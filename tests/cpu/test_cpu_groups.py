@@ -112,7 +112,7 @@ def test_whole_lines_by_one_thread(large: bool, skew: int) -> None:
         block = thread.block_index()
         for line in range(64):
             at = first + (block * 64 + line) * 16
-            if 0 <= at and at <= len(a) - 16 and at <= len(out) - 16:
+            if at >= 0 and at <= len(a) - 16 and at <= len(out) - 16:
                 with gw.unsafe("a block has 64 lines of its own"):
                     for k in gw.static(range(16)):
                         out[at + k] = a[at + k] * 2.0
@@ -125,3 +125,27 @@ def test_whole_lines_by_one_thread(large: bool, skew: int) -> None:
     right[skew : skew + whole] = 2 * a[skew : skew + whole]
     assert np.array_equal(out, right)
     assert "!nontemporal" in lines.inspect("cpu", "llvm")
+
+
+def test_no_access_before_a_jump_that_prevents_it() -> None:
+    """All lanes return together where the second of two neighbours would be past the end."""
+
+    @gw.kernel(domain=1, block=64)
+    def both(a: Slice[f32], out: DisjointSlice[f32]) -> None:
+        g = thread.global_index()
+        if 2 * g < len(a) and 2 * g < len(out):
+            first = a[2 * g]
+            out[2 * g] = first
+            if len(a) % 2 != 0 or len(out) % 2 != 0:
+                return
+            with gw.unsafe("a thread has two neighbours of its own"):
+                out[2 * g + 1] = a[2 * g + 1]
+
+    assert "%piece" not in both.inspect("cpu", "llvm")  # a part of what would be read together
+    assert "%piece" in rotation(2, False).inspect("cpu", "llvm")
+    a, out = np.arange(127, dtype=np.float32), np.zeros(128, np.float32)
+    both(a, out, grid=1)
+    assert np.array_equal(out[::2], a[::2]) and not out[1::2].any()
+    a = np.arange(128, dtype=np.float32)
+    both(a, out, grid=1)
+    assert np.array_equal(out, a)

@@ -424,8 +424,9 @@ class Blocks:
         self.region(op.regions[0])
         self.targets.pop()
         f.block(again)
-        f.do(f"store {ty} {f.value(f'add {ty} {now}, {step}')}, ptr {place}")
-        f.do(f"store {ty} {f.value(f'add {ty} {n}, 1')}, ptr {counter}")
+        exact = " nsw" if t.signed else ""  # as in Control.op_for
+        f.do(f"store {ty} {f.value(f'add{exact} {ty} {now}, {step}')}, ptr {place}")
+        f.do(f"store {ty} {f.value(f'add nuw {ty} {n}, 1')}, ptr {counter}")
         f.jump(head)
         del self.values[index]
         f.block(orelse)

@@ -227,9 +227,11 @@ class Control(Memory):
         self._body(op, op.regions[0], Target(done, again), jumps)
         f.block(again)
         by = self.vec(step, t) if shape.varying else step.text
-        # The step past the last trip may wrap; that value is never used.
-        f.do(f"store {self.form(t, shape)} {f.value(f'add {self.form(t, shape)} {now}, {by}')}, ptr {place}")
-        f.do(f"store {ty} {f.value(f'add {ty} {n}, 1')}, ptr {counter}")
+        # The step past the last trip may wrap; that value is never used, so it may be poison - unless lanes that
+        # are through go on beside others. A step down wraps an unsigned index by its very form.
+        exact = " nsw" if t.signed and not apart else ""
+        f.do(f"store {self.form(t, shape)} {f.value(f'add{exact} {self.form(t, shape)} {now}, {by}')}, ptr {place}")
+        f.do(f"store {ty} {f.value(f'add nuw {ty} {n}, 1')}, ptr {counter}")
         self._repeat(live, jumps - {("again", op)}, head, orelse, self._hints(op))
         self._otherwise(op, orelse, done, entry, jumps)
 

@@ -16,6 +16,7 @@ from gridwise.ir import Op, Value, ops
 from gridwise.ir.types import BOOL, ArrayType, Scalar
 from gridwise.targets.llvm.text import vector
 
+from .cuts import JUMPS
 from .lanes import Val
 from .shapes import Shapes, constant
 
@@ -83,8 +84,8 @@ def find_groups(body: list[Op], shapes: Shapes, lanes: int, written: frozenset[V
         key = _key(op, shapes, lanes, written) if array is not None else None
         if key is None and (ops.TABLE[op.code].pure or op.code in _TRANSPARENT):
             continue
-        if op in shapes.escapes:
-            close(list(pending))
+        if op in shapes.escapes or any(o.code in JUMPS for r in op.regions for o in r.walk()):
+            close(list(pending))  # what comes after a jump, even one that all lanes take, may not happen
             continue
         close([k for k in pending if k != key and meets(k, op.code, array)])
         if key is not None:
