@@ -48,14 +48,17 @@ def main() -> int:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
 
-    runs = [(name, ["--json", str(options.out / f"{name}.json")]) for name in ("cpu_bandwidth", "cpu_cooperative")]
+    runs = [
+        (name, [str(BENCH / f"{name}.py"), "--json", str(options.out / f"{name}.json")])
+        for name in ("cpu_bandwidth", "cpu_cooperative")
+    ]
     if subprocess.run(["sh", "-c", "command -v nvidia-smi"], capture_output=True).returncode == 0:
-        runs.append(("h200", []))
+        runs.append(("h200", ["-m", "bench.h200"]))
     failed = []
     for name, arguments in runs:
         print(f"\n== {name}", flush=True)
         environment = {**os.environ, "OUT": str(options.out)}
-        if subprocess.run([sys.executable, str(BENCH / f"{name}.py"), *arguments], env=environment).returncode:
+        if subprocess.run([sys.executable, *arguments], env=environment, cwd=BENCH.parent).returncode:
             failed.append(f"{name} failed")
     for now in sorted(options.out.glob("*.json")) if options.baseline else ():
         before = options.baseline / now.name
