@@ -2,6 +2,7 @@
 
 Three launches: each block reduces its part, one block scans the results of the blocks, and each block scans its
 part from there on. A thread owns a run of neighbouring elements; the runs of a block are scanned in shared memory.
+On CUDA, where blocks may wait for earlier ones, one launch reads the data once: see lookback.py.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numpy as np
 import gridwise as gw
 from gridwise import Const, DisjointSlice, Slice, barrier, thread
 
-from .arrays import Like, empty_like
+from . import lookback
+from .arrays import Like, device_of, empty_like
 
 BLOCK = 256
 RUN = 8  # neighbouring elements a thread
@@ -39,11 +41,8 @@ def _add(x, y):
 def _kernels(combine: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     """The kernels for one function: the totals of the parts, and the scan of each part from where it starts."""
 
-    @gw.kernel(domain=1, block=BLOCK)
-    def part_totals(a: Slice[T], totals: DisjointSlice[T], identity: T) -> None:
-        t = thread.local_index()
-        start = thread.global_index() * RUN
-        mine = gw.local((RUN,), T)
+    def read_run(a, start, identity, mine):
+        """Fill ``mine`` with a thread's run; its elements combined."""
         if start + RUN <= len(a):  # a whole run: read in pieces of 16 bytes
             for k in gw.static(range(RUN)):
                 mine[k] = a[start + k]
@@ -53,6 +52,14 @@ def _kernels(combine: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
         total = identity
         for k in gw.static(range(RUN)):
             total = combine(total, mine[k])
+        return total
+
+    @gw.kernel(domain=1, block=BLOCK)
+    def part_totals(a: Slice[T], totals: DisjointSlice[T], identity: T) -> None:
+        t = thread.local_index()
+        start = thread.global_index() * RUN
+        mine = gw.local((RUN,), T)
+        total = read_run(a, start, identity, mine)
         part = gw.shared((BLOCK,), T)
         part[t] = total
         barrier()
@@ -71,15 +78,7 @@ def _kernels(combine: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
         t = thread.local_index()
         start = thread.global_index() * RUN
         mine = gw.local((RUN,), T)
-        if start + RUN <= len(a):  # a whole run: read in pieces of 16 bytes
-            for k in gw.static(range(RUN)):
-                mine[k] = a[start + k]
-        else:
-            for k in gw.static(range(RUN)):
-                mine[k] = a[start + k] if start + k < len(a) else identity
-        total = identity
-        for k in gw.static(range(RUN)):
-            total = combine(total, mine[k])
+        total = read_run(a, start, identity, mine)
         sums = gw.shared((2, BLOCK), T)
         sums[0, t] = total
         barrier()
@@ -132,8 +131,12 @@ def scan(
     if len(a.shape) != 1:
         raise ValueError(f"scan takes an array of one axis, not {len(a.shape)}")
     result = empty_like(a, a.shape[0]) if out is None else out
-    totals_of, scan_parts = _kernels(combine)
     parts = -(-a.shape[0] // PART)
+    one_pass = np.dtype(a.dtype).name in lookback.HALVES and a.shape[0] <= lookback.MOST
+    if parts > 1 and one_pass and device_of(a).kind == "cuda":
+        lookback.scan(combine, identity, a, result, exclusive)
+        return result
+    totals_of, scan_parts = _kernels(combine)
     if parts > 1:
         totals = empty_like(a, parts)
         totals_of(a, totals, identity, grid=parts)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 import gridwise as gw
-from gridwise import DisjointSlice, Slice, barrier, thread
+from gridwise import Const, DisjointSlice, Slice, barrier, thread
 
-from .arrays import Like, empty_like
+from .arrays import Like, device_of, empty_like
 
-TILE = 32  # a tile is TILE by TILE elements, ROWS of them by a block at a time
-ROWS = 8
+WIDE, HIGH = 32, 8  # threads of a block
+# Elements of a tile's side. The larger moves 256 bytes of a row at a time, in more shared memory than every device has.
+SIDE, LARGE_SIDE = 32, 64
 
 
 class Element(Protocol):
@@ -20,29 +23,35 @@ class Element(Protocol):
 T = TypeVar("T", bound=Element)
 
 
-@gw.kernel(domain=2, block=(TILE, ROWS))
-def transpose_tiles(a: Slice[T, 2], out: DisjointSlice[T, 2]) -> None:
+@gw.kernel(domain=2, block=(WIDE, HIGH))
+def transpose_tiles(a: Slice[T, 2], out: DisjointSlice[T, 2], TILE: Const[int] = SIDE) -> None:
     x, y = thread.local_index(0), thread.local_index(1)
     left, top = thread.block_index(0) * TILE, thread.block_index(1) * TILE
     height, width = a.shape[0], a.shape[1]
     tile = gw.shared((TILE, TILE + 1), T)  # one column more: a column of the tile then lies in 32 banks
     if top + TILE <= height and left + TILE <= width:  # a whole tile: all loads are on their way before any store
-        one = a[top + y, left + x]
-        two = a[top + y + 8, left + x]
-        three = a[top + y + 16, left + x]
-        four = a[top + y + 24, left + x]
-        tile[y, x] = one
-        tile[y + 8, x] = two
-        tile[y + 16, x] = three
-        tile[y + 24, x] = four
+        mine = gw.local((TILE // HIGH, TILE // WIDE), T)
+        for j in gw.static(range(TILE // HIGH)):
+            for k in gw.static(range(TILE // WIDE)):
+                mine[j, k] = a[top + y + HIGH * j, left + x + WIDE * k]
+        for j in gw.static(range(TILE // HIGH)):
+            for k in gw.static(range(TILE // WIDE)):
+                tile[y + HIGH * j, x + WIDE * k] = mine[j, k]
     else:
-        for j in gw.static(range(0, TILE, ROWS)):
-            if top + y + j < height and left + x < width:
-                tile[y + j, x] = a[top + y + j, left + x]
+        for j in gw.static(range(0, TILE, HIGH)):
+            for k in gw.static(range(0, TILE, WIDE)):
+                if top + y + j < height and left + x + k < width:
+                    tile[y + j, x + k] = a[top + y + j, left + x + k]
     barrier()
-    for j in gw.static(range(0, TILE, ROWS)):
-        if left + y + j < out.shape[0] and top + x < out.shape[1]:
-            out[left + y + j, top + x] = tile[x, y + j]
+    if left + TILE <= out.shape[0] and top + TILE <= out.shape[1]:
+        for j in gw.static(range(0, TILE, HIGH)):
+            for k in gw.static(range(0, TILE, WIDE)):
+                out[left + y + j, top + x + k] = tile[x + k, y + j]
+    else:
+        for j in gw.static(range(0, TILE, HIGH)):
+            for k in gw.static(range(0, TILE, WIDE)):
+                if left + y + j < out.shape[0] and top + x + k < out.shape[1]:
+                    out[left + y + j, top + x + k] = tile[x + k, y + j]
 
 
 def transpose(a: Like, out: Like | None = None) -> Any:
@@ -58,5 +67,7 @@ def transpose(a: Like, out: Like | None = None) -> Any:
         out = empty_like(a, width, height)
     elif tuple(out.shape) != (width, height):
         raise ValueError(f"the transpose of {tuple(a.shape)} has shape {(width, height)}, not {tuple(out.shape)}")
-    transpose_tiles(a, out, grid=(-(-width // TILE), -(-height // TILE)))
+    large = device_of(a).kind == "cuda" and np.dtype(a.dtype).itemsize <= 8 and min(height, width) >= LARGE_SIDE
+    tile = LARGE_SIDE if large else SIDE
+    transpose_tiles(a, out, tile, grid=(-(-width // tile), -(-height // tile)))
     return out

@@ -27,7 +27,9 @@ def atomic(
     """
     if order in ("release", "acq_rel"):
         _fence(arith, scope, "release")
-    if fn == "compare_exchange":
+    if fn == "add" and order in ("relaxed", "acquire") and not t.is_float and arith.literal(values[0]) == 0:
+        old = _read(arith, t, pointer, scope)
+    elif fn == "compare_exchange":
         old = _compare_exchange(arith, t, pointer, values, scope)
     elif t.is_float and fn in ("min", "max"):
         old = _float_extreme(arith, fn, t, pointer, values[0], order, scope)
@@ -36,6 +38,14 @@ def atomic(
     if order in ("acquire", "acq_rel"):
         _fence(arith, scope, "acquire")
     return old
+
+
+def _read(arith: Arith, t: Scalar, pointer: tuple[str, str], scope: str) -> str:
+    """Adding 0 without release changes nothing that another thread can see: a load, of which many go at once."""
+    kind, at = pointer
+    return arith.fn.value(
+        f'load atomic {arith.type(t)}, {kind} {at} syncscope("{SCOPES[scope]}") monotonic, align {t.size}'
+    )
 
 
 def _rmw(arith: Arith, fn: str, t: Scalar, pointer: tuple[str, str], value: str, scope: str) -> str:
