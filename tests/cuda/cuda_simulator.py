@@ -190,7 +190,10 @@ def _start() -> None:
 
 def _machine() -> Any:
     """A target machine for this CPU; the compiler that uses it owns it."""
-    features = llvm.get_host_cpu_features().flatten()
+    host = llvm.get_host_cpu_features()
+    for bf16 in ("avx512bf16", "avxneconvert"):  # their conversions flush subnormals, those of a GPU do not
+        host[bf16] = False
+    features = host.flatten()
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=2, jit=True)
 

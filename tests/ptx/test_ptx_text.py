@@ -164,3 +164,24 @@ def test_signs_of_16_bits_are_not_left_to_the_assembler(code: str, t: Any) -> No
     text = elementwise(t, lambda b, x: b.binary("min", b.binary("min", x, b.const(3, t)), b.unary(code, x)))
     assert f"{code}.s16" not in text and f"{code}.b16" not in text
     assert re.search(rf"{code}\.[sb]32 %wide, %wide;", text), text
+
+
+@pytest.mark.parametrize("extreme", ["min", "max"])
+@pytest.mark.parametrize("sign", ["neg", "from zero", "times"])
+def test_signs_of_32_bits_are_not_left_to_the_assembler(sign: str, extreme: str) -> None:
+    """ptxas merges two signed extremes into one of three operands and loses the sign of a negated one."""
+
+    def make(b: Any, x: Any) -> Any:
+        if sign == "neg":
+            turned = b.unary("neg", x)
+        elif sign == "from zero":
+            turned = b.binary("sub", b.const(0, I32), x)
+        else:
+            turned = b.binary("mul", x, b.const(-1, I32))
+        byte = b.binary("and", b.binary("mul", x, x), b.const(255, I32))
+        return b.binary(extreme, b.binary(extreme, byte, turned), b.binary("xor", x, b.const(77, I32)))
+
+    text = elementwise(I32, make)
+    assert text.count(f"{extreme}.s32") == 2, text
+    assert "neg.s32" not in text and not re.search(r"sub\.s32\s+%\w+, 0,|mul\.lo\.s32\s+%\w+, %\w+, -1;", text), text
+    assert "neg.s64 %pair, %pair;" in text, text

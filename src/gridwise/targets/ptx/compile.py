@@ -88,6 +88,25 @@ def _packed_turns(ptx: str) -> str:
     return _TURN.sub(spelled, ptx)
 
 
+_NEGATION = re.compile(r"\bneg\.s32\s+(%\w+), (%\w+);")
+
+
+def _wide_negations(ptx: str) -> str:
+    """``neg`` of 32 bits as the low word of one of 64, which ptxas makes a single IADD3 again. ptxas of CUDA 13.0 merges
+    max(max(x, -y), z), and min, of signed integers into VIMNMX3, which has no sign for -y: y went in. It sees through
+    0 - y, y * -1 and the carry forms as well, but not through a word of a pair.
+    """
+
+    def spelled(m: re.Match[str]) -> str:
+        to, x = m.groups()
+        return (
+            f"{{ .reg .b64 %pair; .reg .b32 %high; mov.b64 %pair, {{{x}, {x}}}; "
+            f"neg.s64 %pair, %pair; mov.b64 {{{to}, %high}}, %pair; }}"
+        )
+
+    return _NEGATION.sub(spelled, ptx)
+
+
 def compile(text: str, capability: tuple[int, int] = (9, 0), driver: int = 13000) -> tuple[str, str]:
     """(optimised LLVM IR, PTX) for a device of ``capability`` under a driver of CUDA version ``driver``.
 
@@ -96,4 +115,5 @@ def compile(text: str, capability: tuple[int, int] = (9, 0), driver: int = 13000
     with LLVM:
         module = optimise(text, capability, driver)
         ptx = str(_machine(capability, driver).emit_assembly(module))
-        return str(module), _packed_turns(_wrapping_abs(ptx))
+        # Negations of words first: the turns of 16 bits are spelled with one, whose sign an unpacking keeps.
+        return str(module), _packed_turns(_wide_negations(_wrapping_abs(ptx)))
