@@ -53,7 +53,7 @@ class Loops(Executor):
             if all(e.code == "const" for e in ends):
                 hi = max(0, len(range(*(e.data for e in ends))) - 1)
         counter = t.fresh("iter", I64, scope, "the iteration", 0, hi)
-        unknown = {v: t.fresh("havoc", v.type.elem, self.scope_of(op, v, scope), v.name)
+        unknown = {v: t.fresh("havoc", v.type.scalar, self.scope_of(op, v, scope), v.name)
                    for v in names if isinstance(v.type, VarType)}
         fixed: dict[Value, Term] = {}
         steps: dict[Value, Term] = {}

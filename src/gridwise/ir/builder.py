@@ -8,9 +8,9 @@ from typing import Any
 
 from gridwise.lang.errors import Loc
 
-from . import ops
+from . import ops, tiles
 from .core import Op, Region, Value
-from .types import BOOL, ArrayType, Field, Scalar, VarType, VectorType
+from .types import BOOL, ArrayType, Field, Scalar, TileType, VarType, VectorType
 
 
 class Builder:
@@ -64,7 +64,7 @@ class Builder:
 
     def binary(self, code: str, a: Value, b: Value) -> Value:
         """Arithmetic, bitwise or comparison on two values of one type."""
-        result = BOOL if code in ops.COMPARISON else a.type
+        result = tiles.like(a.type, BOOL) if code in ops.COMPARISON else a.type
         attrs = {"check": "inplace"} if code in ("floordiv", "mod") else {}
         return self.value(code, (a, b), result, **attrs)
 
@@ -75,13 +75,40 @@ class Builder:
         return self.value("select", (cond, a, b), a.type)
 
     def cast(self, a: Value, to: Scalar) -> Value:
-        return a if a.type == to else self.value("cast", (a,), to)
+        return a if tiles.element(a.type) == to else self.value("cast", (a,), tiles.like(a.type, to))
 
     def bitcast(self, a: Value, to: Scalar) -> Value:
-        return a if a.type == to else self.value("bitcast", (a,), to)
+        return a if tiles.element(a.type) == to else self.value("bitcast", (a,), tiles.like(a.type, to))
 
     def math(self, fn: str, args: list[Value], result: Scalar | None = None) -> Value:
-        return self.value("math", args, result or args[0].type, fn=fn)
+        """``result``: the element type, if not the first argument's."""
+        return self.value("math", args, tiles.like(args[0].type, result) if result else args[0].type, fn=fn)
+
+    # -- tiles -------------------------------------------------------------------------------------------
+    def broadcast(self, a: Value, shape: tuple[int, ...]) -> Value:
+        """A scalar or tile as a tile of ``shape``."""
+        if tiles.shape(a.type) == shape:
+            return a
+        return self.value("tile_broadcast", (a,), TileType(tiles.element(a.type), shape))
+
+    def reshape(self, a: Value, shape: tuple[int, ...]) -> Value:
+        """In row-major order; () gives the scalar of a tile of one element."""
+        same = tiles.shape(a.type) == shape
+        return a if same else self.value("tile_reshape", (a,), tiles.of(tiles.element(a.type), shape))
+
+    def reduce(self, fn: str, a: Value, axis: int, combine: Region | None = None) -> Value:
+        """``axis`` is dropped."""
+        assert isinstance(a.type, TileType)
+        op = self.emit("tile_reduce", (a,), tiles.reduced(a.type, fn, axis), [combine or Region()], fn=fn, axis=axis)
+        assert op.result is not None
+        return op.result
+
+    def map(self, args: list[Value], result: Scalar) -> tuple[Value, Region]:
+        """A map with an empty body to build into, with its arguments; end it with ``yield``."""
+        body = Region(args=[Value(tiles.element(a.type)) for a in args])
+        op = self.emit("tile_map", args, tiles.like(args[0].type, result), [body])
+        assert op.result is not None
+        return op.result, body
 
     # -- variables and memory ----------------------------------------------------------------------------
     def _at_top(self, code: str, result: Any, name: str) -> Value:
@@ -92,7 +119,7 @@ class Builder:
         assert op.result is not None
         return op.result
 
-    def var(self, name: str, type: Scalar) -> Value:
+    def var(self, name: str, type: Scalar | TileType) -> Value:
         return self._at_top("var", VarType(type), name)
 
     def array(self, name: str, type: ArrayType) -> Value:

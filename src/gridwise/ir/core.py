@@ -162,6 +162,7 @@ class Kernel:
     coarsen: int = 1  # elements a thread handles along x, set by passes/vectorise: the grid shrinks by it
     aligned: bool = False  # set by lower: every array starts at a multiple of 16 bytes
     reach: int = 1  # set by analysis: the launch keeps threads along x * reach <= extent_limit(index), or takes I64
+    tiled: bool = False  # a tile kernel: values may be tiles, one "thread" is one block (docs/internals.md)
     guard: tuple[int, ...] = ()  # of a coarsened kernel: slots whose least value ends the elements it handles
 
     def covers(self, grid_x: int, slots: Sequence[int]) -> bool:

@@ -117,7 +117,7 @@ TABLE: dict[str, Spec] = {
                 "operands have one integer type; body.args[0] is i. No overflow: the trip count is exact. A zero step "
                 "never reaches here. `orelse` runs if no break. attr unroll: None or a factor (0 = fully)."),
     "while": Spec("", "-", (), ("cond", "body", "orelse"), doc="cond ends in `yield` of a bool."),
-    "yield": Spec("B", "-"),
+    "yield": Spec("N", "-", doc="The result of the region it ends."),
     "break": Spec("", "-", doc="Of the innermost loop."),
     "continue": Spec("", "-", doc="Of the innermost loop."),
     "return": Spec("", "-", doc="This thread is done."),
@@ -130,6 +130,45 @@ TABLE: dict[str, Spec] = {
                    "only."),
     "print": Spec("N*", "-", ("parts",), doc="`parts`: strings and (operand number, format spec) pairs; one "
                   "line a call."),
+    # ---- tiles: only in tile kernels. Elementwise rows above take tiles of one shape too, element by element ----
+    "tile_index": _pure("AX*", "X", "Coordinate along `axis` of the block's piece of a partition; with an operand, "
+                        "of the piece of that number. Numbers and pieces are in bijection, row-major unless a target "
+                        "chooses.", ("axis",)),
+    "tile_count": _pure("A", "X", "Pieces of a partition: the product of ceil(dim / tile)."),
+    "tile_load": Spec("AX*", "=", ("pad",), doc="The tile at coordinates in units of the result's shape; `pad` outside "
+                      "the array. As if exact: a wild coordinate is all padding."),
+    "tile_store": Spec("AX*T", "-", doc="Into the piece at coordinates (results of tile_index of A). With a second set "
+                       "of coordinates: the sub-tile there within the piece, in units of the value's shape. What is "
+                       "outside the piece or the array is not stored."),
+    "tile_gather": Spec("AT*", "=", ("pad", "masked"), doc="Elements at index tiles; `pad` outside the array or where "
+                        "the last operand, a mask if `masked`, is false."),
+    "tile_scatter": Spec("AX*T*", "-", ("masked",), doc="Into the piece at coordinates: index tiles relative to it, "
+                         "then the value, then the mask if `masked`. Outside: nothing. One destination twice is a "
+                         "race."),
+    "tile_atomic": Spec("AT*", "=", ("fn", "order", "scope", "masked"), doc="As atomic, at each element of the index "
+                        "tiles; operands: indices, value, mask if `masked`. Outside the array: nothing, and 0."),
+    "tile_broadcast": _pure("T", "=", "A scalar or a tile to the result's shape by NumPy's rules."),
+    "tile_iota": _pure("", "=", "0, 1, … : rank 1, integers."),
+    "tile_reshape": _pure("T", "=", "Row-major order kept."),
+    "tile_permute": _pure("T", "=", "As numpy.transpose.", ("axes",)),
+    "tile_cat": _pure("TT*", "=", "Joined along `axis`.", ("axis",)),
+    "tile_slice": _pure("T", "=", "From `starts` by `steps` (any sign), as many as the result's shape says.",
+                        ("starts", "steps")),
+    "tile_extract": Spec("TX*", "=", ("check",), doc="The sub-tile at coordinates in units of the result's shape. A "
+                         "coordinate outside is a DeviceIndexError fault and 0. `check` as for load."),
+    "tile_reduce": Spec("T", "=", ("fn", "axis"), ("combine",), doc="`fn`: sum prod max min and or xor argmax argmin, "
+                        "or custom, the region `combine` of two scalars ending in yield, associative by contract (else "
+                        "it is empty). The axis is dropped. argmax and argmin: i32, the first of equals, the first "
+                        "NaN. max and min: NaN if any is. Float sums and products in any order, of f16 and bf16 in "
+                        "f32; integers wrap."),
+    "tile_scan": Spec("T", "=", ("fn", "axis", "reverse"), ("combine",), doc="Inclusive; sum prod max min custom."),
+    "tile_mma": _pure("TTT", "=", "(M,K) (K,N) + (M,N), or all with a leading batch axis. f16, bf16, f8 to f32; f16 to "
+                      "f16; f32, f64; i8, u8 to i32. `precision` ieee or tf32. Sums in any order.", ("precision",)),
+    "tile_sort": _pure("T", "=", "Ordered along `axis`, NaN last (first if `descending`).", ("axis", "descending")),
+    "tile_argsort": _pure("T", "=", "The i32 positions that sort, stable.", ("axis", "descending")),
+    "tile_take": Spec("TT", "=", ("axis", "check"), doc="numpy.take_along_axis; an index outside faults and gives 0."),
+    "tile_histogram": _pure("T", "=", "i32 counts of the integers in [0, bins); others are ignored.", ("bins",)),
+    "tile_map": Spec("T*", "=", (), ("body",), doc="The region's scalar function of each element; it ends in yield."),
     # ---- made by passes only -------------------------------------------------------------------------
     "fault": Spec("BX*", "-", ("kind", "site"), doc="Record fault `site` if the operand is true: see "
                   "devices/faults.py. "

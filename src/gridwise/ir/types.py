@@ -1,4 +1,4 @@
-"""The types of IR values: scalars, arrays and variable slots.
+"""The types of IR values: scalars, tiles, arrays and variable slots.
 
 Everything a kernel's author groups (structs, vectors, tuples, options) is taken apart by the frontend:
 an IR value is one scalar. Only *memory* keeps a composite element type, as a C layout with byte offsets.
@@ -6,6 +6,7 @@ an IR value is one scalar. Only *memory* keeps a composite element type, as a C 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -178,6 +179,7 @@ class ArrayType:
     shape   static extents of shared and local arrays; None for parameters. A shared array whose first
             extent is 0 takes that extent from the launch (``shared_bytes``).
     strided True if the strides (in elements) are run-time values; False means C-contiguous.
+    tile    of a parameter that is a partition: the shape of the piece each block of a tile kernel owns.
     """
 
     elem: Scalar | Struct
@@ -187,6 +189,7 @@ class ArrayType:
     index: Scalar = I32
     shape: tuple[int, ...] | None = None
     strided: bool = False
+    tile: tuple[int, ...] | None = None
 
     def __str__(self) -> str:
         dims = "x".join(map(str, self.shape)) if self.shape is not None else "x".join("?" * self.rank)
@@ -194,10 +197,36 @@ class ArrayType:
 
 
 @dataclass(frozen=True, slots=True)
-class VarType:
-    """A mutable slot of one scalar, private to a thread: what a Python local name becomes."""
+class TileType:
+    """A whole tile as a value, of static shape (rank >= 1, any sides >= 1); only in tile kernels."""
 
     elem: Scalar
+    shape: tuple[int, ...]
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return math.prod(self.shape)
+
+    def __str__(self) -> str:
+        return f"tile<{'x'.join(map(str, self.shape))}x{self.elem}>"
+
+
+@dataclass(frozen=True, slots=True)
+class VarType:
+    """A mutable slot of one scalar (or tile), private to a thread: what a Python local name becomes."""
+
+    elem: Scalar | TileType
+
+    @property
+    def scalar(self) -> Scalar:
+        """The slot's type where tiles are no more: after ``passes/tile``, and in every kernel of threads."""
+        assert isinstance(self.elem, Scalar)
+        return self.elem
 
     def __str__(self) -> str:
         return f"var<{self.elem}>"
@@ -214,4 +243,4 @@ class VectorType:
         return f"{self.elem}x{self.lanes}"
 
 
-Type = Scalar | ArrayType | VarType | VectorType
+Type = Scalar | TileType | ArrayType | VarType | VectorType

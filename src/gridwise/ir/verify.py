@@ -5,9 +5,11 @@ A failure here is a bug of ours, never of the user: it raises ``InvalidIR`` with
 
 from __future__ import annotations
 
-from . import ops
+from . import ops, tiles
 from .core import Kernel, Op, Region, Value
-from .types import BOOL, ArrayType, Scalar, VarType, VectorType
+from .types import BOOL, ArrayType, Scalar, TileType, VarType, VectorType
+
+_REGIONS_THAT_YIELD = frozenset({"while", "tile_reduce", "tile_scan", "tile_map"})
 
 
 class InvalidIR(AssertionError):
@@ -56,8 +58,10 @@ class _Verifier:
             self.fail(op, "no enclosing scope of that id")
         if op.code == "while" and (not op.regions[0].ops or op.regions[0].ops[-1].code != "yield"):
             self.fail(op, "cond must end in yield")
-        if op.code == "yield" and (owner is None or owner.code != "while"):
-            self.fail(op, "only in a while's cond")
+        if op.code == "yield" and (owner is None or owner.code not in _REGIONS_THAT_YIELD):
+            self.fail(op, "only at the end of a region with a result")
+        if op.code == "yield" and owner is not None and owner.code == "while" and op.operands[0].type != BOOL:
+            self.fail(op, "a while's cond yields a bool")
         for name, region in zip(spec.regions, op.regions, strict=True):
             inner = loops + 1 if op.code in ("for", "while") and name == "body" else loops
             inside = (*scopes, op.attrs["id"]) if op.code == "scope" else scopes
@@ -68,18 +72,29 @@ class _Verifier:
         if op.code in ops.MEMORY:
             self.memory(op)
             return
+        wide = [v.type for v in (*op.operands, *filter(None, (op.result,))) if isinstance(v.type, TileType)]
+        if (wide or tiles.is_tile_op(op)) and not self.kernel.tiled:
+            self.fail(op, "only in a tile kernel")
+        wrong = tiles.fault(op) if tiles.is_tile_op(op) else tiles.elementwise_fault(op) if wide else ""
+        if wrong:
+            self.fail(op, wrong)
+        if not tiles.is_tile_op(op):
+            self.letters(op, spec)
+
+    def letters(self, op: Op, spec: ops.Spec) -> None:
+        """Operands and result against the row's notation; of a tile its element's type."""
+        types = [v.type.elem if isinstance(v.type, TileType) else v.type for v in op.operands]
         letters = spec.operands
         if letters.endswith("*"):
             fixed, last = letters[:-2], letters[-2]
-            letters = fixed + last * (len(op.operands) - len(fixed))
-        if len(letters) != len(op.operands):
-            self.fail(op, f"{len(letters)} operands expected, {len(op.operands)} given")
-        shared = next((v.type for c, v in zip(letters, op.operands, strict=True) if c == "T"), None)
-        for c, v in zip(letters, op.operands, strict=True):
-            t = v.type
-            if op.code == "set" and c == "T":
-                assert isinstance(op.operands[0].type, VarType)
-                shared = op.operands[0].type.elem
+            letters = fixed + last * (len(types) - len(fixed))
+        if len(letters) != len(types):
+            self.fail(op, f"{len(letters)} operands expected, {len(types)} given")
+        shared = next((t for c, t in zip(letters, types, strict=True) if c == "T"), None)
+        if op.code == "set":
+            assert isinstance(types[0], VarType)
+            shared = tiles.element(types[0].elem)
+        for c, t in zip(letters, types, strict=True):
             good = {
                 "A": isinstance(t, ArrayType),
                 "V": isinstance(t, VarType),
@@ -93,8 +108,9 @@ class _Verifier:
                 self.fail(op, f"operand of type {t} does not fit {c!r} of {spec.operands!r}")
         if op.result is not None and spec.result in ("T", "B"):
             want = BOOL if spec.result == "B" else shared
-            if op.result.type != want:
-                self.fail(op, f"result type {op.result.type}, expected {want}")
+            got = op.result.type.elem if isinstance(op.result.type, TileType) else op.result.type
+            if got != want:
+                self.fail(op, f"result type {got}, expected {want}")
         if op.code == "for" and len({v.type for v in op.operands} | {a.type for a in op.regions[0].args}) != 1:
             self.fail(op, "bounds, step and index must have one type")
 

@@ -196,7 +196,7 @@ class Blocks:
         for run in self.cuts.runs:
             for var in run.variables:
                 assert isinstance(var.type, VarType)
-                self._room(var, self._bytes(var.type.elem, self.shapes.variable(var)))
+                self._room(var, self._bytes(var.type.scalar, self.shapes.variable(var)))
         for v in sorted(self.cuts.kept, key=self._order()):
             assert isinstance(v.type, Scalar)
             self._room(v, self._bytes(v.type, self.shapes.of(v)))
@@ -333,7 +333,7 @@ class Blocks:
             gang._fresh_gone(("return", None), "returned")
         for var in run.variables:
             assert isinstance(var.type, VarType)
-            form, packed = self._form(var.type.elem, self.shapes.variable(var))
+            form, packed = self._form(var.type.scalar, self.shapes.variable(var))
             f.do(f"store {form} {self._fetch(gang, var, form, packed, var.name)}, ptr {self.slots[var]}")
         for v in run.outside:
             if v in gang.values:
@@ -353,7 +353,7 @@ class Blocks:
         for var, changed in run.variables.items():
             if changed:
                 assert isinstance(var.type, VarType)
-                form, packed = self._form(var.type.elem, self.shapes.variable(var))
+                form, packed = self._form(var.type.scalar, self.shapes.variable(var))
                 self._put(gang, var, form, packed, f.value(f"load {form}, ptr {self.slots[var]}", var.name))
         for jump in run.jumps:
             text = f.value(f"load {gang.bools}, ptr {gang.gone[jump]}", "gone")

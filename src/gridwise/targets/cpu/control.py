@@ -90,7 +90,7 @@ class Control(Memory):
 
     def op_var(self, op: Op) -> None:
         assert op.result is not None and isinstance(op.result.type, VarType)
-        form = self.form(op.result.type.elem, self.shapes.variable(op.result))
+        form = self.form(op.result.type.scalar, self.shapes.variable(op.result))
         self.slots[op.result] = self.fn.alloca(form, op.attrs["name"])
 
     def op_get(self, op: Op) -> None:

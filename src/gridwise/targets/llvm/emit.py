@@ -223,7 +223,7 @@ class ThreadEmitter:
     # ---- variables -------------------------------------------------------------------------------------
     def op_var(self, op: Op) -> None:
         assert op.result is not None and isinstance(op.result.type, VarType)
-        self.vars[op.result] = self.fn.alloca(self.arith.type(op.result.type.elem), op.attrs["name"])
+        self.vars[op.result] = self.fn.alloca(self.arith.type(op.result.type.scalar), op.attrs["name"])
 
     def op_get(self, op: Op) -> None:
         assert op.result is not None

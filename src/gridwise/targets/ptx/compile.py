@@ -92,9 +92,10 @@ _NEGATION = re.compile(r"\bneg\.s32\s+(%\w+), (%\w+);")
 
 
 def _wide_negations(ptx: str) -> str:
-    """``neg`` of 32 bits as the low word of one of 64, which ptxas makes a single IADD3 again. ptxas of CUDA 13.0 merges
-    max(max(x, -y), z), and min, of signed integers into VIMNMX3, which has no sign for -y: y went in. It sees through
-    0 - y, y * -1 and the carry forms as well, but not through a word of a pair.
+    """``neg`` of 32 bits as the low word of one of 64, which ptxas makes a single IADD3 again.
+
+    ptxas of CUDA 13.0 merges max(max(x, -y), z), and min, of signed integers into VIMNMX3, which has no sign for -y:
+    y went in. It sees through 0 - y, y * -1 and the carry forms as well, but not through a word of a pair.
     """
 
     def spelled(m: re.Match[str]) -> str:

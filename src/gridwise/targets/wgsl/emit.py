@@ -279,7 +279,7 @@ class Emitter(ControlFlow):
         assert op.result is not None and isinstance(op.result.type, VarType)
         name = self.body.names(op.attrs["name"] or "v")
         self.body.known[op.result] = atom(name)
-        self.body.line(f"var {name}: {held(op.result.type.elem)};", op.loc)
+        self.body.line(f"var {name}: {held(op.result.type.scalar)};", op.loc)
 
     def op_get(self, op: Op) -> None:
         slot = op.operands[0]
