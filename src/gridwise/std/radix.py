@@ -2,7 +2,7 @@
 
 Each pass takes four bits. Blocks count the digits of their keys; one scan over all counts, digit by digit, gives
 where each block's keys of each digit begin; then each block ranks its keys and moves them there. Floats are ordered
-by their bits: -0.0 before 0.0, NaN last.
+by their bits: -0.0 before 0.0, NaN last. On a CPU it is done another way (``radix_cores.py``), to the same result.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import numpy as np
 import gridwise as gw
 from gridwise import Const, DisjointSlice, Slice, atomic, barrier, i32, thread, u32, u64
 
-from .arrays import Like, empty_like
+from .arrays import Like, empty_like, on_cores
+from .radix_cores import order_f32, sort_on_cores
 from .scans import cumsum
 
 K = TypeVar("K")
@@ -39,9 +40,7 @@ def _digit_i32(key, shift):
 
 
 def _digit_f32(key, shift):
-    bits = gw.bitcast(key, u32)
-    ordered = ~bits if bits >> 31 != 0 else bits | 0x80000000
-    return i32(ordered >> shift & 15)
+    return i32(order_f32(key) >> shift & 15)
 
 
 def _digit_u64(key, shift):
@@ -140,6 +139,10 @@ def radix_sort(keys: Like, values: Like | None = None) -> None:
         raise ValueError("radix_sort takes keys of one axis, and values of the same length")
     n = keys.shape[0]
     if n < 2:
+        return
+    mine, with_them = on_cores(keys), on_cores(values) if values is not None else None
+    if mine is not None and (values is None) == (with_them is None):
+        sort_on_cores(mine, with_them)
         return
     count_digits, move = _kernels(DIGIT[name])
     blocks = -(-n // PART)

@@ -1,7 +1,8 @@
 """Sorting in place by a bitonic network whose short passes run in shared memory.
 
 All comparisons order upwards (the first pass of a stage mirrors the second half), so keys beyond the end count as
-greater than all others and are never touched: any length will do.
+greater than all others and are never touched: any length will do. On a CPU keys of u32, i32, f32 and u64 are
+sorted by their digits (``radix_cores.py``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import Any, Protocol, TypeVar
 import gridwise as gw
 from gridwise import DisjointSlice, barrier, i32, thread
 
-from .arrays import Like
+from .arrays import Like, on_cores
+from .radix_cores import CODES, sort_on_cores
 
 BLOCK = 256
 CHUNK = 2 * BLOCK  # keys of a block in shared memory
@@ -102,6 +104,10 @@ def sort(keys: Like) -> None:
         raise ValueError(f"sort takes an array of one axis, not {len(keys.shape)}")
     n = keys.shape[0]
     if n < 2:
+        return
+    mine = on_cores(keys)
+    if mine is not None and mine.dtype.name in CODES:
+        sort_on_cores(mine, None)
         return
     chunks = -(-n // CHUNK)
     _sort_chunks(keys, grid=chunks)
