@@ -89,7 +89,8 @@ TABLE: dict[str, Spec] = {
     "set": Spec("VT", "-", doc="Replace it."),
     # ---- memory --------------------------------------------------------------------------------------
     "shared": Spec("", "=", ("name",), doc="A block's array (ArrayType space shared), zero at the start of each "
-                   "block; only at the top of the body."),
+                   "block; only at the top of the body. attr `raw`, of passes only: not zeroed, because all is written "
+                   "before it is read; attr `align`: bytes."),
     "local": Spec("", "=", ("name",), doc="A thread's fixed array, zero at the start; only at the top of the body."),
     "load": Spec("AX*", "=", ("check",), doc="Element at the indices. Each index must be in [0, dim): otherwise a "
                  "DeviceIndexError fault and the value 0. attr `field` (tuple of ir.types.Field, outermost first) "
@@ -177,6 +178,22 @@ TABLE: dict[str, Spec] = {
                   "a multiple of lanes, in range; result VectorType."),
     "vstore": Spec("AXT", "-", (), doc="The mirror of vload."),
     "lane": _pure("T", "=", "Element `index` of a vector.", ("index",)),
+    # For passes/tile on NVIDIA GPUs, named after the PTX instructions; shared arrays here are of rank 1.
+    "ptx_copy": Spec("AXIAX*", "-", doc="cp.async: 16 bytes to a shared array from its element index on, of them the "
+                     "first so many bytes from the global array's element at the indices on, then zeros. Both ends are "
+                     "aligned to 16 bytes. Done after ptx_wait, for this thread."),
+    "ptx_commit": Spec("", "-", doc="cp.async.commit_group: the copies since the last one are a group."),
+    "ptx_wait": Spec("", "-", ("pending",), doc="cp.async.wait_group: of this thread's groups only the last `pending` "
+                     "may be under way."),
+    "ptx_fence": Spec("", "-", doc="fence.proxy.async: what this thread wrote to shared memory is seen by ptx_wgmma of "
+                      "threads that a barrier puts behind it."),
+    "ptx_wgmma": Spec("AXAXN*", "=", ("shape", "elem", "major", "stride", "steps"), doc="wgmma.mma_async of four "
+                      "warps, sm_90a: two shared matrices, each with its first element's index, then this thread's "
+                      "sums, which come out as a vector once ptx_wgmma_wait has let them. `shape` (64, n, k), `major` "
+                      "k or mn of each matrix, `stride` (leading, other) in bytes of each, `steps` pairs of bytes to "
+                      "go on by: a product each. Matrices lie in the 128-byte swizzle, aligned to 1024."),
+    "ptx_wgmma_wait": Spec("N*", "=", ("pending",), doc="wgmma.wait_group: the sums, once all but `pending` groups of "
+                           "products are done."),
     "pack": _pure("T*", "=", "A vector of its operands."),
 }
 

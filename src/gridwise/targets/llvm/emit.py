@@ -7,6 +7,7 @@ mem2reg turns into SSA form.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gridwise.ir import Kernel, Op, Region, Value
@@ -255,6 +256,31 @@ class ThreadEmitter:
         self.fn.do(f"call void @llvm.memset.p0.i64(ptr align {align} {pointer}, i8 0, i64 {size}, i1 false)")
         self.arrays[op.result] = ArrayRef(t, pointer, [str(n) for n in t.shape])
 
+    def offset(self, array: ArrayRef, at: Sequence[Value]) -> str:
+        """Elements from the array's start to the one at these indices, as i64."""
+        t, indices = array.type, [self.use(v) for v in at]
+        ix = self.arith.type(t.index)
+        if array.strides:  # a view's offset may pass 2**31 though no index does
+            offset = ""
+            for i, s in zip(indices, array.strides, strict=True):
+                wide = [x if t.index == I64 else self.fn.value(f"sext {ix} {x} to i64") for x in (i, s)]
+                step = self.fn.value(f"mul nsw i64 {wide[0]}, {wide[1]}")
+                offset = self.fn.value(f"add nsw i64 {offset}, {step}") if offset else step
+            return offset
+        offset = indices[0]
+        for i, extent in zip(indices[1:], array.dims[1:], strict=True):
+            row = self.fn.value(f"mul nuw nsw {ix} {offset}, {extent}")
+            offset = self.fn.value(f"add nuw nsw {ix} {row}, {i}")
+        return offset if t.index == I64 else self.fn.value(f"zext {ix} {offset} to i64")
+
+    def element(self, v: Value, at: Sequence[Value]) -> str:
+        """Pointer to an element of an array of scalars."""
+        array = self.arrays[v]
+        assert isinstance(array.type.elem, Scalar)
+        ty, ptr = self.arith.memory(array.type.elem), self.pointer_type(array.type.space)
+        offset = self.offset(array, at)
+        return self.fn.value(f"getelementptr inbounds {ty}, {ptr} {array.pointer}, i64 {offset}", "at")
+
     def address(self, op: Op) -> tuple[str, Scalar, int]:
         """Pointer to the scalar that a load, store or atomic touches, its type, and how many operands led there.
 
@@ -262,26 +288,10 @@ class ThreadEmitter:
         """
         array = self.arrays[op.operands[0]]
         t = array.type
-        indices = [self.use(v) for v in op.operands[1 : 1 + t.rank]]
         used, ix = 1 + t.rank, self.arith.type(t.index)
-        if array.strides:  # a view's offset may pass 2**31 though no index does
-            offset = ""
-            for i, s in zip(indices, array.strides, strict=True):
-                wide = [x if t.index == I64 else self.fn.value(f"sext {ix} {x} to i64") for x in (i, s)]
-                step = self.fn.value(f"mul nsw i64 {wide[0]}, {wide[1]}")
-                offset = self.fn.value(f"add nsw i64 {offset}, {step}") if offset else step
-        else:
-            offset = indices[0]
-            for i, extent in zip(indices[1:], array.dims[1:], strict=True):
-                row = self.fn.value(f"mul nuw nsw {ix} {offset}, {extent}")
-                offset = self.fn.value(f"add nuw nsw {ix} {row}, {i}")
-            if t.index != I64:
-                offset = self.fn.value(f"zext {ix} {offset} to i64")
-        ptr = self.pointer_type(t.space)
         if isinstance(t.elem, Scalar):
-            pointer = self.fn.value(f"getelementptr inbounds {self.arith.memory(t.elem)}, {ptr} {array.pointer}, "
-                                    f"i64 {offset}", "at")
-            return pointer, t.elem, used
+            return self.element(op.operands[0], op.operands[1:used]), t.elem, used
+        ptr, offset = self.pointer_type(t.space), self.offset(array, op.operands[1:used])
         offset = self.fn.value(f"mul nsw i64 {offset}, {t.elem.size}")
         elem: Scalar | None = None
         constant = 0

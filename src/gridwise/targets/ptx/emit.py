@@ -10,9 +10,9 @@ import math
 import re
 from dataclasses import dataclass
 
-from gridwise.ir import Kernel, Op, verify
+from gridwise.ir import Kernel, Op, Value, verify
 from gridwise.ir.core import Slot
-from gridwise.ir.types import BOOL, I32, I64, U8, U16, ArrayType, Scalar
+from gridwise.ir.types import BOOL, I32, I64, U8, U16, ArrayType, Scalar, VectorType
 from gridwise.lang.errors import UnsupportedError
 from gridwise.targets.llvm.arith import Arith
 from gridwise.targets.llvm.emit import ArrayRef, ThreadEmitter
@@ -23,6 +23,7 @@ from .atomics import atomic
 from .capabilities import SHARED_ALIGN, STATIC_SHARED, SUBGROUP
 from .compile import TRIPLE
 from .emitted import Emitted
+from .matrix import Matrices
 from .subgroup import Subgroups
 
 _SPACES = {"global": 1, "shared": 3, "local": 0}
@@ -76,8 +77,9 @@ class PtxEmitter(ThreadEmitter):
         self.sregs: dict[tuple[str, int], str] = {}
         self.static_shared = self.dynamic_shared = 0
         self.placed: dict[int, _Shared] = {}
-        self._subgroups: Subgroups | None = None
+        self.structs: dict[Value, str] = {}  # vectors that are LLVM structs: the sums of tensor cores
         super().__init__(kernel, module)
+        self.matrices = Matrices(self.arith)
 
     # -- the function --------------------------------------------------------------------------------------
     def header(self) -> str:
@@ -163,10 +165,11 @@ class PtxEmitter(ThreadEmitter):
             if n is not None and declared:
                 name = f"@{identifier('shared.' + op.attrs['name'])}.{len(self.placed)}"
                 self.module.globals.append(
-                    f"{name} = internal addrspace(3) global [{_aligned(n)} x i8] undef, align {SHARED_ALIGN}"
+                    f"{name} = internal addrspace(3) global [{_aligned(n)} x i8] undef, align {_alignment(op)}"
                 )
                 self.placed[id(op)] = _Shared(name, n)
             elif n is not None:
+                at = -(-at // _alignment(op)) * _alignment(op)
                 self.placed[id(op)] = _Shared(_dynamic(at), n)
                 at += _aligned(n)
         for op in arrays:
@@ -180,7 +183,8 @@ class PtxEmitter(ThreadEmitter):
                 self.placed[id(op)] = _Shared(_dynamic(at), None)
         self.static_shared, self.dynamic_shared = (total, 0) if declared else (0, at)
         if not declared or any(s.bytes is None for s in self.placed.values()):
-            self.module.globals.append(f"@{_DYNAMIC} = external addrspace(3) global [0 x i8], align {SHARED_ALIGN}")
+            align = max(map(_alignment, arrays))
+            self.module.globals.append(f"@{_DYNAMIC} = external addrspace(3) global [0 x i8], align {align}")
 
     def _dynamic_bytes(self) -> str:
         """Bytes of dynamic shared memory behind the kernel's own, as i32."""
@@ -199,11 +203,12 @@ class PtxEmitter(ThreadEmitter):
 
     def _zero_shared(self) -> None:
         """Shared arrays start as 0: the block's threads clear them together, then wait for each other."""
-        if not self.placed:
+        ops = {id(op): op for op in self.kernel.body.ops}
+        zeroed = {key: place for key, place in self.placed.items() if not ops[key].attrs.get("raw")}
+        if not zeroed:
             return
         threads, linear = math.prod(self.kernel.block), self.linear()
-        ops = {id(op): op for op in self.kernel.body.ops}
-        for key, place in self.placed.items():
+        for key, place in zeroed.items():
             t = ops[key].result.type  # type: ignore[union-attr]
             assert isinstance(t, ArrayType)
             grain = SHARED_ALIGN if place.bytes is not None else math.gcd(t.elem.size, SHARED_ALIGN)
@@ -269,6 +274,46 @@ class PtxEmitter(ThreadEmitter):
             return groups.reduce(fn.removeprefix("reduce_"), t, args[0])
         return groups.scan("add", t, args[0], exclusive=fn == "scan_exclusive_add")
 
+    # -- tensor cores, asynchronous copies -----------------------------------------------------------------
+    def op_lane(self, op: Op) -> None:
+        struct = self.structs.get(op.operands[0])
+        if struct is None:
+            super().op_lane(op)
+            return
+        t = op.operands[0].type
+        assert isinstance(t, VectorType) and op.result is not None
+        self.values[op.result] = self.matrices.member(struct, self.arith.type(t.elem), t.lanes, op.attrs["index"])
+
+    def op_ptx_copy(self, op: Op) -> None:
+        to, index, valid, source, *indices = op.operands
+        self.matrices.copy(self.element(to, [index]), self.element(source, indices), self.use(valid))
+
+    def op_ptx_commit(self, op: Op) -> None:
+        self.matrices.commit()
+
+    def op_ptx_wait(self, op: Op) -> None:
+        self.matrices.wait(op.attrs["pending"])
+
+    def op_ptx_fence(self, op: Op) -> None:
+        self.matrices.fence()
+
+    def op_ptx_wgmma(self, op: Op) -> None:
+        assert op.result is not None and isinstance(op.result.type, VectorType)
+        a, a_index, b, b_index, *sums = op.operands
+        at = [
+            self.matrices.descriptor(self.element(array, [index]), stride)
+            for (array, index), stride in zip(((a, a_index), (b, b_index)), op.attrs["stride"], strict=True)
+        ]
+        self.structs[op.result] = self.matrices.products(
+            op.attrs["shape"], op.attrs["elem"], op.attrs["major"], at[0], at[1], op.attrs["steps"],
+            [self.use(v) for v in sums], op.result.type.elem == I32,
+        )  # fmt: skip
+
+    def op_ptx_wgmma_wait(self, op: Op) -> None:
+        assert op.result is not None and isinstance(op.result.type, VectorType)
+        sums = [self.use(v) for v in op.operands]
+        self.structs[op.result] = self.matrices.finished(op.attrs["pending"], sums, op.result.type.elem == I32)
+
     # -- faults and output ---------------------------------------------------------------------------------
     def fault(self, op: Op, cond: str, detail: list[str]) -> None:
         f = self.fn
@@ -327,6 +372,11 @@ def _bytes(op: Op) -> int | None:
     t = op.result.type  # type: ignore[union-attr]
     assert isinstance(t, ArrayType) and t.shape is not None
     return t.elem.size * math.prod(t.shape) if t.shape[0] else None
+
+
+def _alignment(op: Op) -> int:
+    """Bytes that a shared array's start is a multiple of."""
+    return max(SHARED_ALIGN, int(op.attrs.get("align", 0)))
 
 
 def _aligned(n: int) -> int:
