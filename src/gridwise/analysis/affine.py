@@ -12,8 +12,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
+
+from gridwise.lang.records import dataclass
 
 from .linear import Atom, Facts, Form, Ineq, infeasible, ring
 from .summaries import Access, Path, Summary

@@ -8,11 +8,11 @@ not, but would follow from a relation among the arguments (``len(a) >= len(c)``)
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from gridwise.ir.core import Condition, Kernel, Op
 from gridwise.ir.types import BOOL
 from gridwise.lang.errors import Loc
+from gridwise.lang.records import dataclass
 
 from .disjoint import described
 from .linear import Facts, Form, add_forms

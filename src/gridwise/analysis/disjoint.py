@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gridwise.ir.core import Kernel, Value
 from gridwise.ir.types import ArrayType
 from gridwise.lang.errors import Loc, UnprovedError
+from gridwise.lang.records import dataclass
 
 from .affine import Pair, cheap
 from .summaries import Access, Path, Summary

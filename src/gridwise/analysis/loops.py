@@ -7,10 +7,9 @@ reduction or the two halves of a double buffer; a name that is halved. The rest 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gridwise.ir.core import Kernel, Op, Value
 from gridwise.ir.types import BOOL, I64, ArrayType, VarType
+from gridwise.lang.records import replace
 
 from .linear import Facts, add_forms, ring
 from .summaries import Executor, Frame, Intervals, Path, State, Summary, assigned

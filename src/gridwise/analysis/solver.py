@@ -12,11 +12,11 @@ Both encodings only ever allow more than the kernel does, so "unsatisfiable" fro
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
 from typing import Any
 
 from gridwise.ir.core import Value
 from gridwise.ir.types import BOOL
+from gridwise.lang.records import dataclass, field
 
 from .affine import Pair
 from .linear import Facts

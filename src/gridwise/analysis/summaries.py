@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 
 from gridwise.ir.core import Kernel, Op, Region, Value
 from gridwise.ir.types import BOOL, ArrayType, Scalar, VarType, extent_limit
 from gridwise.lang.errors import Loc
+from gridwise.lang.records import dataclass, field, replace
 
 from .linear import Facts
 from .terms import BLOCK, LAUNCH, THREAD, Term, Terms, integral

@@ -11,10 +11,10 @@ the same iteration), ``thread`` (nobody).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from gridwise.ir.types import BOOL, Scalar
+from gridwise.lang.records import dataclass
 
 LAUNCH, BLOCK, THREAD = 0, 1, 2
 MAX_SIZE = 600  # a term larger than this is replaced by an unknown

@@ -13,11 +13,11 @@ uniform, up to the end of the construct that it jumps out of.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from gridwise.ir.core import Kernel, Op, Region, Value
 from gridwise.ir.types import ArrayType
 from gridwise.lang.errors import DivergenceError, Loc
+from gridwise.lang.records import dataclass, field
 
 
 @dataclass(frozen=True)

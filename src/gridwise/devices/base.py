@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from gridwise.ir.core import Kernel
 from gridwise.ir.types import Scalar, Struct
+from gridwise.lang.records import dataclass, field
 from gridwise.lang.target import Cap
 
 from .array import Array, from_host, make

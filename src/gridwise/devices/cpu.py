@@ -11,7 +11,6 @@ import pickle
 import struct
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from gridwise.ir.core import Kernel, Op
 from gridwise.ir.printer import to_text
 from gridwise.ir.types import ArrayType, Scalar
 from gridwise.lang.errors import DeviceFault, OutOfMemoryError
+from gridwise.lang.records import dataclass
 from gridwise.targets.cpu.capabilities import CAPS, MAX_THREADS_PER_BLOCK, SHARED_BYTES
 
 from . import faults, printing

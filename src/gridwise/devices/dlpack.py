@@ -9,12 +9,12 @@ from __future__ import annotations
 import ctypes
 import itertools
 from ctypes import POINTER, Structure, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gridwise.ir.types import BF16, BOOL, F8E4M3, F8E5M2, SCALARS, Scalar
+from gridwise.lang.records import dataclass
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 VERSION = (1, 1)

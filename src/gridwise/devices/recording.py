@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gridwise.ir.types import ArrayType
 from gridwise.lang.errors import DeviceError
+from gridwise.lang.records import dataclass, field
 
 from .memory import ArrayArg, Buffer
 

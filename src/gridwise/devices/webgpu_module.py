@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gridwise.ir.core import Kernel
 from gridwise.ir.types import ArrayType
 from gridwise.lang.errors import LaunchValueError
+from gridwise.lang.records import dataclass, field
 from gridwise.targets.wgsl import Shader, emit
 from gridwise.targets.wgsl.capabilities import BLOCKS_PER_AXIS, OFFSET_ALIGNMENT
 from gridwise.targets.wgsl.compile import compile_shader

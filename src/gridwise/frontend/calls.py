@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import inspect
 import types
-from dataclasses import dataclass, field
 from typing import Any
 
 from gridwise.ir.core import Op, Region
 from gridwise.ir.types import VarType
 from gridwise.lang.errors import KernelSyntaxError, KernelTypeError, KernelValueError
 from gridwise.lang.operation import Operation
+from gridwise.lang.records import dataclass, field
 
 from . import convert, expressions, generics, library, operators, statements
 from .refuse import refuse

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from gridwise.ir import types as ir
@@ -14,6 +13,7 @@ from gridwise.ir.core import Kernel, Param, Region, Value
 from gridwise.ir.types import Access
 from gridwise.ir.verify import verify
 from gridwise.lang.errors import KernelError, KernelSyntaxError, KernelTypeError
+from gridwise.lang.records import dataclass
 from gridwise.lang.target import Cap
 
 from . import convert, expressions, generics, operators, statements

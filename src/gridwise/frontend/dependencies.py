@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import types
-from dataclasses import dataclass, field
 from typing import Any
+
+from gridwise.lang.records import dataclass, field
 
 _MISSING = object()
 

@@ -11,13 +11,13 @@ import ast
 import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from gridwise.ir import types as ir
 from gridwise.ir.builder import Builder
 from gridwise.ir.core import Region, Value
 from gridwise.lang.errors import KernelError, KernelNameError, KernelTypeError, Loc
+from gridwise.lang.records import dataclass, field
 from gridwise.lang.target import Cap
 
 from . import values as vals

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 from gridwise.ir import types as ir
 from gridwise.lang.errors import KernelNameError, KernelSyntaxError, KernelTypeError, Loc
+from gridwise.lang.records import dataclass
 from gridwise.lang.slices import NAMES, SliceOf
 from gridwise.lang.structs import is_enum, is_struct
 from gridwise.lang.types import ConstOf, ScalarType

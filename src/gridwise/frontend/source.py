@@ -10,10 +10,10 @@ import ast
 import hashlib
 import linecache
 import types
-from dataclasses import dataclass
 from typing import Any
 
 from gridwise.lang.errors import KernelSyntaxError, Loc
+from gridwise.lang.records import dataclass
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 

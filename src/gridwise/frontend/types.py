@@ -10,12 +10,12 @@ import dataclasses
 import enum
 import typing
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from gridwise.ir import types as ir
 from gridwise.lang import types as lang
+from gridwise.lang.records import dataclass, field
 from gridwise.lang.structs import ArrayOf, is_enum, is_struct
 from gridwise.lang.thread import ThreadIndex
 
@@ -35,7 +35,7 @@ class ScalarTy(Ty):
     name: str
     ir: ir.Scalar
     form: str
-    cls: Any = dataclasses.field(compare=True)
+    cls: Any
 
     @property
     def leaves(self) -> tuple[ScalarTy, ...]:
@@ -149,7 +149,7 @@ class StaticTy(Ty):
 
     what: str
     identity: int
-    held: Any = dataclasses.field(default=None, compare=False)  # the value itself (values.Val)
+    held: Any = field(default=None, compare=False)  # the value itself (values.Val)
 
     @property
     def leaves(self) -> tuple[ScalarTy, ...]:

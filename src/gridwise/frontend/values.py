@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gridwise.ir.core import Value
 from gridwise.ir.types import ArrayType, Field
 from gridwise.lang.errors import Loc
+from gridwise.lang.records import dataclass, field
 
 from .types import (
     FixedTy,

@@ -9,10 +9,10 @@ SPIR-V and WGSL. Device functions are inlined by the frontend, so a kernel is on
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from gridwise.lang.errors import Loc
+from gridwise.lang.records import dataclass, field
 
 from .types import ArrayType, Scalar, Type
 

@@ -11,7 +11,7 @@ Result notation: the same letters, ``-`` for none, ``=`` for "given by the build
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gridwise.lang.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

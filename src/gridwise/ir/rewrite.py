@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from gridwise.lang.records import replace
 
 from .builder import Builder
 from .core import Kernel, Op, Param, Region, Value

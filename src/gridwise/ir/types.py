@@ -7,10 +7,11 @@ an IR value is one scalar. Only *memory* keeps a composite element type, as a C 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+
+from gridwise.lang.records import dataclass
 
 Kind = Literal["bool", "int", "uint", "float"]
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from .records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from .plain import zeros
+from .records import dataclass, field
 
 
 @dataclass

@@ -8,8 +8,9 @@ which is also what the check device does for every thread at once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
+
+from .records import dataclass, field
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,9 @@ threads between barriers. ``AtomicSlice`` is mutable and shared: only ``atomic.*
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from .records import dataclass
 
 T = TypeVar("T")
 SliceKind = Literal["slice", "disjoint", "atomic"]

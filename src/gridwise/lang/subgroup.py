@@ -10,12 +10,12 @@ Outside a kernel, and in plain-Python runs, a subgroup has one thread.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .operation import Operation
+from .records import dataclass
 
 OPS: dict[str, Operation] = {}  # by the name written in a program
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +21,7 @@ from gridwise.frontend import ParamSpec
 from gridwise.frontend import types as ty
 from gridwise.ir.types import I32, I64, Scalar, extent_limit, from_dtype
 from gridwise.lang.options import OptionValue, none, some
+from gridwise.lang.records import dataclass
 from gridwise.lang.slices import NAMES
 
 from .overlap import folds

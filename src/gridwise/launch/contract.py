@@ -7,12 +7,12 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gridwise.frontend.source import find, unwrap
 from gridwise.ir.core import Kernel
 from gridwise.lang.errors import KernelTypeError, Loc
+from gridwise.lang.records import dataclass
 
 from .report import bad_value
 

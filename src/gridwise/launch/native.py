@@ -16,7 +16,6 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from gridwise.devices import recording
@@ -24,6 +23,7 @@ from gridwise.devices.array import Array
 from gridwise.devices.memory import Buffer
 from gridwise.devices.native import Entry
 from gridwise.ir.types import F32, I64, Scalar
+from gridwise.lang.records import dataclass
 
 from . import cpython
 from .cpython import TYPE

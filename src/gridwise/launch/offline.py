@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gridwise.ir.core import Kernel as Lowered
 from gridwise.ir.types import I32
 from gridwise.lang.errors import KernelError
+from gridwise.lang.records import dataclass
 from gridwise.lang.target import Cap
 
 from .bind import Bound

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gridwise.analysis.bounds import Check
 from gridwise.ir.types import I32
 from gridwise.lang.errors import GridwiseError
+from gridwise.lang.records import dataclass, field
 from gridwise.lang.target import Cap
 
 if TYPE_CHECKING:

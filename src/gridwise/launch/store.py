@@ -18,8 +18,9 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from gridwise.lang.records import dataclass
 
 MAGIC = b"gridwise\x01"
 _SUM = 32  # bytes of a SHA-256

@@ -17,11 +17,10 @@ start at a multiple of 16 bytes; the launch uses the plain kernel for views that
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from gridwise.ir import Builder, Kernel, Op, Region, Value, ops
 from gridwise.ir.rewrite import clone_region
 from gridwise.ir.types import BOOL, ArrayType, Scalar, VectorType
+from gridwise.lang.records import dataclass, field
 
 GROUP_BYTES = 16
 _WORD = 4  # bytes: a group of every array is at least a machine word, so that no store shares one

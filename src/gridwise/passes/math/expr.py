@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 
 from gridwise.ir import Builder, Region, Value
 from gridwise.ir.types import BF16, BOOL, F16, F32, F64, I16, I32, I64, U16, U32, U64, Scalar
+from gridwise.lang.records import dataclass
 
 from .coefficients import TABLE
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
+from gridwise.lang.records import dataclass
 from gridwise.lang.target import Cap
 
 CAPS = frozenset({Cap.F64, Cap.F16, Cap.I64, Cap.ATOMIC_I64, Cap.ATOMIC_F32, Cap.SUBGROUP, Cap.PRINT})

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gridwise.ir import Op, Region, Value, ops
 from gridwise.ir.types import BOOL, Scalar, VarType
+from gridwise.lang.records import dataclass
 
 from .groups import find_groups
 from .lanes import Val

@@ -10,10 +10,10 @@ waits in the block's context memory.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from gridwise.analysis.uniformity import uniformity
 from gridwise.ir import Kernel, Op, Region, Value
+from gridwise.lang.records import dataclass, field
 
 from .guards import closure
 from .shapes import Jump

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from gridwise.ir import Kernel, Op, verify
 from gridwise.ir.core import Slot
 from gridwise.ir.ops import MEMORY
 from gridwise.ir.types import BOOL, I64, ArrayType
+from gridwise.lang.records import dataclass
 from gridwise.targets.llvm.text import Function, Module, identifier
 
 from . import runtime

@@ -9,11 +9,11 @@ turn, and each line would be read before it is overwritten.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gridwise.ir import Op, Value, ops
 from gridwise.ir.types import BOOL, ArrayType, Scalar
+from gridwise.lang.records import dataclass, field
 from gridwise.targets.llvm.text import vector
 
 from .cuts import JUMPS

@@ -5,10 +5,9 @@ Threads outside the bounds do nothing, so the loop need not visit them and the h
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from gridwise.ir import Kernel, Op, Value, ops
 from gridwise.ir.types import Scalar
+from gridwise.lang.records import dataclass, field
 
 _HARMLESS = frozenset({"var", "local", "get", "set", "assume"})
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gridwise.ir import Op, Value
 from gridwise.ir.types import I64, U32, Scalar
+from gridwise.lang.records import dataclass
 from gridwise.targets.llvm.arith import Arith
 from gridwise.targets.llvm.text import Function, splat, vector
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from gridwise.ir import Op, Value, ops
 from gridwise.ir.types import BOOL, I64, ArrayType, Scalar
+from gridwise.lang.records import dataclass, field
 from gridwise.targets.llvm.text import splat, vector
 
 from . import groups

@@ -12,10 +12,10 @@ blended for lanes that never entered that region.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gridwise.ir import Kernel, Op, Region, Value, ops
 from gridwise.ir.types import ArrayType, Scalar
+from gridwise.lang.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

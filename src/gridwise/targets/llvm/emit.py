@@ -8,11 +8,11 @@ mem2reg turns into SSA form.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from gridwise.ir import Kernel, Op, Region, Value
 from gridwise.ir.core import Slot
 from gridwise.ir.types import BOOL, I64, ArrayType, Scalar, VarType, VectorType
+from gridwise.lang.records import dataclass, field
 
 from .arith import Arith
 from .text import Function, Module, identifier, memory_text, splat, vector

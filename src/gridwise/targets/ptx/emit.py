@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 
 from gridwise.ir import Kernel, Op, Value, verify
 from gridwise.ir.core import Slot
 from gridwise.ir.types import BOOL, I32, I64, U8, U16, ArrayType, Scalar, VectorType
 from gridwise.lang.errors import UnsupportedError
+from gridwise.lang.records import dataclass
 from gridwise.targets.llvm.arith import Arith
 from gridwise.targets.llvm.emit import ArrayRef, ThreadEmitter
 from gridwise.targets.llvm.text import Module, identifier

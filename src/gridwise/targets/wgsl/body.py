@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from gridwise.ir import Kernel, Op, Region, Value
 from gridwise.lang.errors import Loc
+from gridwise.lang.records import dataclass, field
 
 from .text import Expr, Names, atom
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from gridwise.ir import Kernel, Op, Region, Value, verify
 from gridwise.ir.types import BOOL, I64, ArrayType, Scalar, VarType
 from gridwise.lang.errors import Loc
+from gridwise.lang.records import dataclass
 
 from .access import Access
 from .algebra import Fragile

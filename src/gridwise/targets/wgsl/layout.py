@@ -12,10 +12,10 @@ print records (2) where the kernel has any: their place moves from launch to lau
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gridwise.ir import Kernel
 from gridwise.ir.types import BOOL, F64, ArrayType, Scalar
+from gridwise.lang.records import dataclass
 
 from .text import Names, is_wide
 

@@ -9,9 +9,8 @@ Words    array<u32> by byte address: elements below 4 bytes, structs, and bindin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gridwise.ir.types import BOOL, F64, ArrayType, Scalar, Struct
+from gridwise.lang.records import dataclass
 
 from .numeric import Numeric
 from .text import Expr, atom, call, held, infix, is_wide, u32
