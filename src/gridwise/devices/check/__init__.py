@@ -5,7 +5,7 @@
     frame.py        what is alive while a batch of blocks runs
     arithmetic.py, conversion.py, functions.py    the meaning of every scalar operation
     memory.py, access.py, atomics.py, subgroups.py    arrays, bounds, read-modify-write, cooperation
-    shadow.py, watch.py, findings.py    races, uninitialised reads, divergence; how they are told
+    shadow.py, recorder.py, watch.py, findings.py    races, uninitialised reads, divergence; how they are told
     session.py      ``with sanitize(): ...`` for the command line and pytest
     coverage.py     which lines of kernels ran, for coverage.py
 """

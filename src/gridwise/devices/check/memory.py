@@ -73,6 +73,7 @@ class Space:
         self.unit = 1
         self.written: Array | None = None  # 0xFF for each byte written so far; None if all are
         self.views: dict[Member, tuple[Array, int, int]] = {}
+        self.bases: dict[int, Array] = {}  # ``base`` in elements of each size
 
     def view(self, m: Member) -> tuple[Array, int, int]:
         """(typed elements, elements to add, elements a unit of index) for one member."""
@@ -89,14 +90,25 @@ class Space:
         """The position in the typed view of the element of each lane (of ``lanes``, to which indices belong)."""
         _, add, scale = self.view(m)
         rank = self.type.rank
-        at: Any = add
-        for index, stride in zip(indices[:rank], self.strides, strict=True):
-            at = at + index.astype(np.int64) * (stride * scale)
+        factors = [stride * scale for stride in self.strides]
+        factors += [step // m.type.size for _, step, _ in m.counts]
+        at: Array | None = None
+        for index, factor in zip(indices[: rank + len(m.counts)], factors, strict=True):
+            term = np.multiply(index, np.int64(factor), dtype=np.int64, casting="unsafe")
+            at = term if at is None else _sum(at, term)
         if self.base is not None:
-            at = at + (self.base if lanes is None else self.base[lanes]) * scale
-        for index, (_, step, _) in zip(indices[rank:], m.counts, strict=True):
-            at = at + index.astype(np.int64) * (step // m.type.size)
-        return np.atleast_1d(np.asarray(at, np.int64))
+            if scale not in self.bases:
+                self.bases[scale] = self.base * scale
+            base = self.bases[scale] if lanes is None else self.bases[scale][lanes]
+            at = base if at is None else _sum(at, base)
+        if at is None:
+            return np.array([add], np.int64)
+        return at if add == 0 else at + np.int64(add)
+
+
+def _sum(a: Array, b: Array) -> Array:
+    """``a + b``, in the place of ``a``, which nobody else has, if that is large enough."""
+    return np.add(a, b, out=a) if a.shape[0] >= b.shape[0] else np.add(a, b)
 
 
 def global_space(name: str, type: ArrayType, arg: ArrayArg) -> Space:
@@ -122,7 +134,7 @@ def private_space(name: str, type: ArrayType, shape: tuple[int, ...], copies: in
     """A zeroed array for each block (or lane); ``owner`` says which copy a lane has."""
     each = prod(shape)
     data = np.zeros(copies * each * type.elem.size, np.uint8)
-    return Space(name, type, data, 0, shape, contiguous(shape), owner * each)
+    return Space(name, type, data, 0, shape, contiguous(shape), owner.astype(np.int64) * each)
 
 
 def read(typed: Array, at: Array, type: Scalar) -> Array:

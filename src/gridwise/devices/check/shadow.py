@@ -14,29 +14,33 @@ One record an access is an integer:
 An element keeps its last writer, and two readers (and two atomic users), chosen so that they conflict with a later
 write if any reader since would: two of different blocks if there are such, else two different threads of the
 block's current interval. So the verdict is exact for each pair of kinds, and does not depend on order.
+
+The records of an element lie side by side; machine code goes through them, a lane at a time (``recorder.py``): most
+of the check device's time would be spent here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from .recorder import (
+    BLOCK_BITS,
+    BLOCK_SHIFT,
+    EPOCH_BITS,
+    EPOCH_SHIFT,
+    LOCAL,
+    SITE_BITS,
+    SITE_SHIFT,
+    VALID,
+    Layout,
+    recorder,
+)
+
 Array = np.ndarray[Any, Any]
-
-LOCAL_BITS, BLOCK_BITS, EPOCH_BITS, SITE_BITS = 10, 22, 18, 12
-BLOCK_SHIFT = LOCAL_BITS
-EPOCH_SHIFT = BLOCK_SHIFT + BLOCK_BITS
-SITE_SHIFT = EPOCH_SHIFT + EPOCH_BITS
-LOCAL = np.int64((1 << LOCAL_BITS) - 1)
-BLOCK = np.int64(((1 << BLOCK_BITS) - 1) << BLOCK_SHIFT)
-EPOCH = np.int64(((1 << EPOCH_BITS) - 1) << EPOCH_SHIFT)
-THREAD = LOCAL | BLOCK
 SITES = 1 << SITE_BITS
-VALID = np.int64(1 << 62)
-
-Conflict = tuple[Array, Array]  # which of the accesses conflict, and the records that they conflict with
+NONE = np.zeros((0, 2), np.int64)
 
 
 def pack(block: Array, local: Array) -> Array:
@@ -49,113 +53,49 @@ def epochs(passed: Array) -> Array:
     return np.asarray((passed & ((1 << EPOCH_BITS) - 1)) << EPOCH_SHIFT)
 
 
-def site(record: int) -> int:
-    return record >> SITE_SHIFT & (SITES - 1)
+def tag(number: int) -> int:
+    """The part of a record that tells which access of the kernel."""
+    return min(number, SITES - 1) << SITE_SHIFT
 
 
-def conflicts(old: Array, me: Array) -> Array:
-    """Where an old record (0 if none) is of another thread that nothing orders with me."""
-    d = old ^ me
-    bad: Array = (old != 0) & ((d & THREAD) != 0)
-    if np.count_nonzero(bad):  # mostly each thread meets only itself
-        bad &= ((d & BLOCK) != 0) | ((d & EPOCH) == 0)
-    return bad
+def sites(records: Array) -> Array:
+    """Which access of the kernel made each record."""
+    return np.asarray(records >> SITE_SHIFT & (SITES - 1))
 
 
-class Pair:
-    """Two records an element, of accesses that do not conflict among themselves."""
-
-    def __init__(self, size: int):
-        self.first, self.second = np.zeros(size, np.int64), np.zeros(size, np.int64)
-
-    def check(self, at: Array, me: Array, apart: bool = False) -> Iterator[Conflict]:
-        """The accesses that conflict with a record; ``apart``: only those of another block do."""
-        for slot in (self.first, self.second):
-            old = slot[at]
-            bad = (old != 0) & (((old ^ me) & BLOCK) != 0) if apart else conflicts(old, me)
-            if np.count_nonzero(bad):
-                yield bad, old
-
-    def add(self, at: Array, me: Array) -> None:
-        """Record accesses; several lanes may name one element."""
-        first = self.first[at]
-        d = first ^ me
-        stale = (first == 0) | (((d & BLOCK) == 0) & ((d & EPOCH) != 0))
-        if np.count_nonzero(stale):
-            # A second record of that earlier interval may stay: it conflicts with nothing that the first does not.
-            self.first[at[stale]] = me[stale]
-            first = self.first[at]
-            d = first ^ me
-        other = (d & THREAD) != 0
-        if not np.count_nonzero(other):
-            return
-        at, me, first = at[other], me[other], first[other]
-        apart = ((first ^ me) & BLOCK) != 0
-        second = self.second[at]
-        settled = (second != 0) & (((second ^ first) & BLOCK) != 0)  # two different blocks: nothing tells more
-        near = ~apart & ~settled
-        if np.count_nonzero(near):
-            self.second[at[near]] = me[near]
-        far = apart & ~settled
-        if np.count_nonzero(far):
-            self.second[at[far]] = me[far]
+def thread(record: int) -> tuple[int, int]:
+    """(block, modulo 2**22, and place in the block)."""
+    return record >> BLOCK_SHIFT & ((1 << BLOCK_BITS) - 1), record & LOCAL
 
 
 class Shadow:
-    """The records of one array; only those that its kernel's kinds of access can need."""
+    """The records of one array of ``size`` elements; only those that its kernel's kinds of access can need."""
 
     def __init__(self, size: int, kinds: set[str]):
-        self.writer = np.zeros(size, np.int64) if "write" in kinds else None
-        self.readers = Pair(size) if "read" in kinds else None
-        self.atomics = Pair(size) if kinds & {"atomic", "scoped"} and kinds != {"atomic"} else None
-        self.scopeds = Pair(size) if "scoped" in kinds else None  # the atomics among them of block scope
+        groups = {
+            "writer": "write" in kinds,
+            "readers": "read" in kinds,
+            "atomics": bool(kinds & {"atomic", "scoped"}),
+            "scopeds": "scoped" in kinds,  # the atomics among them of block scope
+        }
+        self.layout = Layout(tuple(group for group, there in groups.items() if there))
+        self.records = np.zeros((size, self.layout.width), np.int64)
 
-    def record(self, kind: str, at: Array, me: Array) -> Iterator[Conflict]:
-        """An operation by several lanes: yields what it conflicts with, then remembers it."""
-        if kind == "scoped" and self.scopeds is None:
+    def record(
+        self, kind: str, at: Array, who: Array, lanes: Array | None = None, tag: int = 0, scale: int = 1,
+        first: int = 0,
+    ) -> Array:
+        """An operation by several lanes, which is remembered; what it conflicts with.
+
+        Its access ``k`` is to the element ``at[k] * scale + first`` by ``who[lanes[k]] | tag``, or without lanes by
+        ``who[k] | tag``. All arrays are contiguous int64. The result has a row for each conflict: ``k``, and the
+        earlier record.
+        """
+        if kind == "scoped" and "scopeds" not in self.layout.groups:
             kind = "atomic"
-        records: Iterator[Conflict] = getattr(self, kind)(at, me)
-        return records
-
-    def read(self, at: Array, me: Array) -> Iterator[Conflict]:
-        assert self.readers is not None
-        yield from self._against_writer(at, me)
-        if self.atomics is not None:
-            yield from self.atomics.check(at, me)
-        self.readers.add(at, me)
-
-    def atomic(self, at: Array, me: Array) -> Iterator[Conflict]:
-        if self.atomics is None:  # nothing but atomics touches this array
-            return
-        yield from self._against_writer(at, me)
-        if self.readers is not None:
-            yield from self.readers.check(at, me)
-        if self.scopeds is not None:
-            yield from self.scopeds.check(at, me, apart=True)
-        self.atomics.add(at, me)
-
-    def scoped(self, at: Array, me: Array) -> Iterator[Conflict]:
-        """An atomic operation of block scope."""
-        assert self.atomics is not None and self.scopeds is not None
-        yield from self.atomic(at, me)
-        self.scopeds.add(at, me)
-        yield from self.atomics.check(at, me, apart=True)  # after adding: lanes of this very operation count
-
-    def write(self, at: Array, me: Array) -> Iterator[Conflict]:
-        assert self.writer is not None
-        yield from self._against_writer(at, me)
-        for pair in (self.readers, self.atomics):
-            if pair is not None:
-                yield from pair.check(at, me)
-        self.writer[at] = me
-        last = self.writer[at]
-        lost = last != me  # another lane of this very operation wrote the same element
-        if np.count_nonzero(lost):
-            yield lost, last
-
-    def _against_writer(self, at: Array, me: Array) -> Iterator[Conflict]:
-        if self.writer is not None:
-            old = self.writer[at]
-            bad = conflicts(old, me)
-            if np.count_nonzero(bad):
-                yield bad, old
+        found = np.empty((at.size * len(self.layout.checks(kind)), 2), np.int64)
+        count = recorder(self.layout, kind)(
+            at.ctypes.data, None if lanes is None else lanes.ctypes.data, who.ctypes.data, tag, scale, first, at.size,
+            self.records.ctypes.data, found.ctypes.data,
+        )
+        return found[:count] if count else NONE

@@ -81,18 +81,19 @@ class Watch:
             self._initialised(f, a, space, at, lanes, indices, shift)
         if space.shadow is None:
             return
-        me = self._records(f)
         if at.shape[0] == 1 and count > 1:
             # One element for all: the first and the last lane stand for the rest, since lanes are in the order
             # of blocks and so the two are of different blocks if any two are.
             ends = np.array([0, count - 1])
             lanes = ends if lanes is None else lanes[ends]
             at = np.repeat(at, 2)
-        me = (me if lanes is None else me[lanes]) | np.int64(min(a.number, shadow.SITES - 1) << shadow.SITE_SHIFT)
-        start = (space.offset + a.member.offset) % a.member.type.size
-        where = at * (a.member.type.size // space.unit) + start // space.unit
-        for bad, old in space.shadow.record(a.kind, where, me):
-            self._race(f, a, bad, old, lanes, indices, shift)
+        scale, start = a.member.type.size // space.unit, (space.offset + a.member.offset) % a.member.type.size
+        tag = shadow.tag(a.number)
+        found = space.shadow.record(a.kind, at, self._records(f), lanes, tag, scale, start // space.unit)
+        if found.size:  # tell of one conflict with each access
+            others, each = np.unique(shadow.sites(found[:, 1]), return_index=True)
+            for other, (k, record) in zip(others.tolist(), found[each].tolist(), strict=True):
+                self._race(f, a, self.accesses[other], k, record, lanes, indices, shift)
 
     def _records(self, f: Frame) -> Array:
         """Each lane's record, made again after a barrier."""
@@ -127,15 +128,14 @@ class Watch:
             written[at] = whole
 
     def _race(
-        self, f: Frame, a: Access, bad: Array, old: Array, lanes: Array | None, indices: list[Array], shift: int
+        self, f: Frame, a: Access, other: Access, k: int, record: int, lanes: Array | None, indices: list[Array],
+        shift: int,
     ) -> None:
-        k = int(np.argmax(bad))
-        record = int(old[k])
-        other = self.accesses[min(shadow.site(record), len(self.accesses) - 1)]
+        """The ``k``-th lane of an access conflicts with the earlier ``record`` of another."""
         key = (self.program, "race", a.array, frozenset((id(a.op), id(other.op))))
         if self.findings.seen(key):
             return
-        lane = _lane(lanes, bad)
+        lane = k if lanes is None else int(lanes[k])
         element = self._element(f, a, lane, indices, shift)
         sides = [(a, f.thread(lane)), (other, self._thread(record))]
         sides.sort(key=lambda side: (_line(side[0].op.loc), side[0].number))
@@ -231,8 +231,7 @@ class Watch:
     def _thread(self, record: int) -> Thread:
         """The global (x, y, z) of a record's thread; blocks past 2**22 are counted modulo."""
         block, grid = self.program.kernel.block, self.launch.grid
-        local = record & int(shadow.LOCAL)
-        b = (record & int(shadow.BLOCK)) >> shadow.BLOCK_SHIFT
+        b, local = shadow.thread(record)
         x, y, z = (
             b // prod(grid[:n]) % grid[n] * block[n] + local // prod(block[:n]) % block[n] for n in range(3)
         )
