@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from gridwise.analysis.disjoint import check_disjoint
 from gridwise.analysis.loops import summarise
 from gridwise.analysis.replay import search
+from gridwise.ir.types import F32
 from gridwise.lang.errors import RaceError, UnprovedError
 
 
@@ -67,6 +68,17 @@ def test_scatter_through_an_index_array_is_refuted_by_its_contents():
     i = k.gid()
     with k.if_(i < perm.dim()):
         c[perm[i]] = 1
+    with pytest.raises(RaceError, match=r"both write c\["):
+        check_disjoint(k.done())
+
+
+def test_a_race_is_found_past_floats_that_are_kept_in_names():
+    k = K()
+    scale, c = k.scalar("scale", F32), k.array("c", "disjoint")
+    best = k.var("best", scale, F32)
+    i = k.gid()
+    with k.if_(i < c.dim()):
+        c[i // 2] = best.get + 1.0
     with pytest.raises(RaceError, match=r"both write c\["):
         check_disjoint(k.done())
 

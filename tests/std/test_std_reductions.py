@@ -9,6 +9,7 @@ import pytest
 
 import gridwise as gw
 from gridwise import std
+from gridwise.std import cores
 
 SIZES = [1, 3, 1023, 1024, 5003]
 DTYPES = [np.float32, np.int32, np.uint8, np.int64]
@@ -71,6 +72,36 @@ def test_a_scan_keeps_the_order(device: gw.Device) -> None:
         last = x or last
         want[i] = last
     np.testing.assert_array_equal(std.scan(later, 0, device.array(a)).numpy(), want)
+
+
+LONG = cores.SHORT + 3 * cores.PART + 77  # several parts on a CPU, the last of them short
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint64, np.float64])
+def test_many_parts_on_several_cores(dtype: Any) -> None:
+    a = numbers(LONG, dtype)
+    assert std.sum(a) == a.sum() and std.max(a) == a.max()
+    for exclusive in (False, True):
+        want = np.cumsum(a, dtype=dtype) - (a if exclusive else dtype(0))
+        np.testing.assert_array_equal(std.cumsum(a, exclusive=exclusive), want)
+    outside = np.full(LONG + 64, 7, dtype)  # nothing beyond the result is written
+    std.cumsum(a, outside[:LONG])
+    assert (outside[LONG:] == 7).all()
+
+
+def test_many_parts_keep_the_order() -> None:
+    a = np.where(np.random.default_rng(3).random(LONG) < 1e-4, numbers(LONG, np.int32) + 1, 0).astype(np.int32)
+    last = np.maximum.accumulate(np.where(a != 0, np.arange(LONG), -1))
+    np.testing.assert_array_equal(std.scan(later, 0, a), np.where(last < 0, 0, a[last]))
+
+
+def test_floats_have_the_same_bits_on_every_run() -> None:
+    a = np.random.default_rng(4).normal(size=LONG).astype(np.float32)
+    first, total = std.cumsum(a), std.sum(a)
+    for _ in range(20):
+        np.testing.assert_array_equal(std.cumsum(a), first)
+        assert std.sum(a) == total
+    assert abs(total - a.sum(dtype=np.float64)) < 0.1
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (32, 32), (33, 65), (5, 100), (64, 96)])

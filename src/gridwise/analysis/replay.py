@@ -98,7 +98,7 @@ class _Thread:
         if code == "leave":
             return op.attrs["id"]
         if code == "set":
-            self.vars[op.operands[0]] = self.values[op.operands[1]]
+            self.vars[op.operands[0]] = self.values.get(op.operands[1])  # a float is unknown
         elif code in ("load", "store", "atomic"):
             self.access(op)
         elif code == "if":

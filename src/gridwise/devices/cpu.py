@@ -6,6 +6,7 @@ construction) and a fault waits for the next synchronisation, as on any device.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import pickle
 import struct
@@ -75,6 +76,7 @@ class Loaded:
     address: int
     call: Callable[..., None]
     pack: struct.Struct
+    cells: Callable[[], Any]  # memory for what ``pack`` packs
     convert: dict[int, Callable[[Any], Any]]  # scalar parameters that ``struct`` cannot pack as they are
     unit: str
     scratch: int
@@ -203,10 +205,12 @@ class CpuDevice(Device):
         small = {n: _bits(p.type) for n, p in enumerate(kernel.params)
                  if isinstance(p.type, Scalar) and p.type.is_float and p.type.bits < 32}
         codes = {op.code for op in kernel.walk()}
+        packing = _packing(kernel)
         loaded = Loaded(
             address=address,
             call=native.KERNEL(address),
-            pack=_packing(kernel),
+            pack=packing,
+            cells=ctypes.c_uint64 * (packing.size // 8),
             convert=small,
             unit=emitted.unit,
             scratch=emitted.context + emitted.shared,
@@ -250,7 +254,8 @@ class CpuDevice(Device):
                     cells += arg.strides
             else:
                 cells.append(loaded.convert[n](arg) if n in loaded.convert else arg)
-        packed = bytearray(loaded.pack.pack(*cells))
+        packed = loaded.cells()
+        loaded.pack.pack_into(packed, 0, *cells)
         self._run(kernel, loaded, grid, packed, shared_bytes, elements if loaded.open_ended else 0)
         if record is not None and stream.pending is None:
             stream.pending = faults.decode(record, kernel, grid)
@@ -273,7 +278,7 @@ class CpuDevice(Device):
         return Entry(loaded.entry, 0, 0, 0, ())
 
     def _run(
-        self, kernel: Kernel, loaded: Loaded, grid: tuple[int, int, int], packed: bytearray, shared_bytes: int,
+        self, kernel: Kernel, loaded: Loaded, grid: tuple[int, int, int], packed: Any, shared_bytes: int,
         walked: int,
     ) -> None:  # fmt: skip
         """``walked``: elements that loops may go through."""
@@ -281,7 +286,7 @@ class CpuDevice(Device):
         if loaded.unit == "row":
             total = grid[1] * kernel.block[1] * grid[2] * kernel.block[2]
         threads = math.prod(grid) * math.prod(kernel.block)
-        cells = (np.frombuffer(packed, np.uint8)).ctypes.data
+        cells = ctypes.addressof(packed)
         scratch = loaded.scratch + (shared_bytes if loaded.scratch or shared_bytes else 0)
         work = max(threads * loaded.weight, walked)
         if work < INLINE or self.workers == 1 or total == 1:

@@ -43,10 +43,13 @@ class Pool:
         """Address of at least ``nbytes`` of this thread's own memory, 64-byte aligned; 0 if none is needed."""
         if nbytes == 0:
             return 0
-        kept = getattr(self.local, "memory", None)
-        if kept is None or kept.size < nbytes + 64:
-            kept = self.local.memory = np.empty(nbytes + 64, np.uint8)
-        return int(kept.ctypes.data + -kept.ctypes.data % 64)
+        size, address = getattr(self.local, "kept", (0, 0))
+        if size < nbytes:
+            memory = self.local.memory = np.empty(nbytes + 64, np.uint8)
+            start = int(memory.ctypes.data)
+            address = start + -start % 64
+            self.local.kept = nbytes, address
+        return address
 
     def everyone(self, work: Callable[[], None], workers: int) -> None:
         """Run ``work`` on this thread and on up to ``workers - 1`` others at once; returns when all are done."""

@@ -32,11 +32,13 @@ SLOTS = 32
 WORDS = HEADER + SLOTS * RECORD
 
 
+_FRESH = np.full(WORDS, EMPTY, np.uint32)
+_FRESH[1] = 0
+
+
 def fresh() -> np.ndarray:
     """The words of a fault buffer before a launch."""
-    words = np.full(WORDS, EMPTY, np.uint32)
-    words[1] = 0
-    return words
+    return _FRESH.copy()
 
 
 def describe(site: Site, index: int | None, length: int | None) -> str:

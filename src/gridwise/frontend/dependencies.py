@@ -59,20 +59,21 @@ class Dependencies:
     def valid(self) -> bool:
         """Whether everything is still as it was. Cheap: called on every launch that is not prepared."""
         for space, name, then in self.names.values():
-            if not _same(space.get(name, _MISSING), then):
+            if (now := space.get(name, _MISSING)) is not then and not _same(now, then):
                 return False
         for cell, then in self.cells.values():
             try:
-                if not _same(cell.cell_contents, then):
+                if (now := cell.cell_contents) is not then and not _same(now, then):
                     return False
             except ValueError:
                 return False
         for obj, name, then in self.attributes.values():
-            if not _same(getattr(obj, name, _MISSING), then):
+            if (now := getattr(obj, name, _MISSING)) is not then and not _same(now, then):
                 return False
-        return all(
-            fn.__code__ is code and fn.__defaults__ is defaults for fn, code, defaults in self.functions.values()
-        )
+        for fn, code, defaults in self.functions.values():
+            if fn.__code__ is not code or fn.__defaults__ is not defaults:
+                return False
+        return True
 
     def fingerprint(self) -> str:
         """A SHA-256 over the sources of all functions that were lowered (constants are part of the IR)."""

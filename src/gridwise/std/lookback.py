@@ -56,7 +56,7 @@ HALVES: dict[str, Any] = {"int32": i32, "uint32": u32, "float32": f32, "int64": 
 
 
 @cache
-def _travel(name: str) -> tuple[int, Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+def travel(name: str) -> tuple[int, Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
     """Words an element takes, the half that goes into one, and the element from its halves."""
     elem = HALVES[name]
     if np.dtype(name).itemsize == 4:
@@ -71,7 +71,7 @@ def _travel(name: str) -> tuple[int, Callable[[Any, Any], Any], Callable[[Any, A
 @cache
 def kernel(combine: Callable[[Any, Any], Any], name: str) -> Any:
     """The kernel for one function and one element type."""
-    words, half, whole_of = _travel(name)
+    words, half, whole_of = travel(name)
 
     def publish(state, at, value):
         for k in gw.static(range(words)):
@@ -188,5 +188,5 @@ def scan(combine: Callable[[Any, Any], Any], identity: Any, a: Any, out: Any, ex
     name = np.dtype(a.dtype).name
     tiles = -(-a.shape[0] // TILE)
     groups = -(-tiles // GROUP)
-    words = (groups + tiles) * _travel(name)[0]
+    words = (groups + tiles) * travel(name)[0]
     kernel(combine, name)(a, out, a.device.zeros(words + 1, u64), identity, groups, exclusive, grid=tiles)

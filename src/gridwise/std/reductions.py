@@ -1,8 +1,9 @@
 """Reductions of whole arrays: ``sum``, ``min``, ``max``, and any associative and commutative function.
 
 Two launches: each block reduces what its threads walk over, four neighbouring elements at a time, and one block
-reduces the results of the blocks. The order of additions depends on the size of the array alone, so the result is
-the same bits on every run; it is not the order of a loop, so floats may differ from NumPy's in the last bits.
+reduces the results of the blocks. On a CPU one launch does it: see cores.py. The order of additions depends on the
+size of the array and the kind of device alone, so the result is the same bits on every run; it is not the order of a
+loop, so floats may differ from NumPy's in the last bits.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 import gridwise as gw
 from gridwise import DisjointSlice, Slice, barrier, thread
 
+from . import cores
 from .arrays import Like, empty_like, scalar_of
 
 BLOCK = 256
@@ -88,7 +90,11 @@ def reduce(combine: Callable[[Any, Any], Any], identity: Any, a: Like, out: Like
         out:      one element of the same type on the same device, to stay there; otherwise the result is returned as
                   a NumPy scalar, which waits for it.
     """
-    flat = a.reshape(-1)
+    flat = a if len(a.shape) == 1 else a.reshape(-1)
+    if lanes := cores.takes(flat):
+        result = empty_like(a, 1) if out is None else out
+        cores.reduce(combine, identity, flat, result, lanes)
+        return scalar_of(result) if out is None else None
     kernel = _kernel(combine)
     blocks = builtins.max(1, builtins.min(MOST_BLOCKS, -(-flat.size // (4 * BLOCK))))
     result = empty_like(a, 1) if out is None else out

@@ -2,7 +2,7 @@
 
 Three launches: each block reduces its part, one block scans the results of the blocks, and each block scans its
 part from there on. A thread owns a run of neighbouring elements; the runs of a block are scanned in shared memory.
-On CUDA, where blocks may wait for earlier ones, one launch reads the data once: see lookback.py.
+Where blocks may wait for earlier ones, one launch does it all: see lookback.py for CUDA, cores.py for CPUs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import gridwise as gw
 from gridwise import Const, DisjointSlice, Slice, barrier, thread
 
-from . import lookback
+from . import cores, lookback
 from .arrays import Like, device_of, empty_like
 
 BLOCK = 256
@@ -131,6 +131,9 @@ def scan(
     if len(a.shape) != 1:
         raise ValueError(f"scan takes an array of one axis, not {len(a.shape)}")
     result = empty_like(a, a.shape[0]) if out is None else out
+    if lanes := cores.takes(a):
+        cores.scan(combine, identity, a, result, exclusive, lanes, combine is _add)
+        return result
     parts = -(-a.shape[0] // PART)
     one_pass = np.dtype(a.dtype).name in lookback.HALVES and a.shape[0] <= lookback.MOST
     if parts > 1 and one_pass and device_of(a).kind == "cuda":
