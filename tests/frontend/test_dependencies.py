@@ -104,7 +104,6 @@ def test_an_edited_file(tmp_path, monkeypatch):
     o = np.ones(1, np.float32)
     run(calls, o)
     assert o[0] == 2
-    before = compiled(calls.fn).dependencies.fingerprint()
     path.write_text("from gridwise import f32\n\n\ndef h(x: f32) -> f32:\n    return x * 50.0\n")
     importlib.invalidate_caches()
     sys.modules.pop("edited_library")
@@ -112,7 +111,6 @@ def test_an_edited_file(tmp_path, monkeypatch):
     library.h = fresh.h
     run(calls, o)
     assert o[0] == 100
-    assert compiled(calls.fn).dependencies.fingerprint() != before
 
 
 def test_kernels_of_one_factory_are_told_apart():

@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 
 def cores() -> int:
@@ -55,6 +58,8 @@ class Pool:
         """Run ``work`` on this thread and on up to ``workers - 1`` others at once; returns when all are done."""
         with self.lock:
             if self.executor is None:
+                from concurrent.futures import ThreadPoolExecutor  # small launches do without
+
                 self.executor = ThreadPoolExecutor(max(1, self.workers - 1), "gridwise-cpu")
             executor = self.executor
         others = [executor.submit(work) for _ in range(min(workers, self.workers) - 1)]

@@ -11,7 +11,7 @@ import importlib
 import threading
 from collections.abc import Callable
 
-MODULES = ("gridwise.frontend", "gridwise.passes.pipeline")
+MODULES = ("gridwise.frontend", "gridwise.passes.pipeline", "gridwise.passes.vectorise")
 
 
 def start(*modules: str, then: Callable[[], object]) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import math
 from typing import Any
 
 from gridwise.lang.errors import KernelSyntaxError, KernelTypeError, KernelValueError
 from gridwise.lang.operation import Operation
+from gridwise.lang.records import replace
 
 from . import calls, convert, expressions, library, memory, operators
 from .scopes import Frame
@@ -213,7 +213,7 @@ def reversed_(f: Frame, node: ast.Call) -> Val:
                 "a range of unsigned numbers cannot count down to 0",
                 "loop upward, and use n - 1 - k",
             )
-        return dataclasses.replace(r, start=last, stop=before, step=Const(-1))
+        return replace(r, start=last, stop=before, step=Const(-1))
     f.fail(KernelTypeError, node, f"reversed of {convert.name_of(a.value)}", "write range(stop - 1, start - 1, -1)")
 
 
@@ -286,7 +286,7 @@ def unroll(f: Frame, node: ast.Call) -> Val:
     factor = convert.python_value(args[1].value) if len(args) == 2 else 0
     if not isinstance(factor, int) or factor < 0:
         f.fail(KernelTypeError, args[1].node, "the factor of unroll is a constant, 0 for fully")
-    return dataclasses.replace(r, unroll=factor)
+    return replace(r, unroll=factor)
 
 
 def bitcast(f: Frame, node: ast.Call) -> Val:

@@ -146,7 +146,7 @@ def inline(
     file: SourceFile
     if fn is not None:
         file, callee = find(fn, f.loc(node))
-        f.ctx.deps.function(fn, file.segment(callee))
+        f.ctx.deps.function(fn)
         hints = hints_of(fn)
         defaults = {
             name: Arg(expressions.lift(f, p.default, name, node), node)

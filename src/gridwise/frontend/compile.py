@@ -72,7 +72,7 @@ def compile_kernel(
     loc = function_loc(fn)
     builder = Builder(body, index, loc)
     ctx = Context(name, builder, body, block, domain, caps, Dependencies(), open=[body])
-    ctx.deps.function(fn, file.segment(node))
+    ctx.deps.function(fn)
     frame = Frame(ctx, file, node, fn)
     ctx.inlining.append(node)
     frame.bindings = _bindings(fn, spec.params, args, index)

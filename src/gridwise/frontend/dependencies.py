@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import types
 from typing import Any
 
@@ -36,7 +35,6 @@ class Dependencies:
     functions: dict[int, tuple[types.FunctionType, types.CodeType, tuple[Any, ...] | None]] = field(
         default_factory=dict
     )
-    texts: dict[str, str] = field(default_factory=dict)
 
     def name(self, space: dict[str, Any], name: str, value: Any) -> None:
         self.names[id(space), name] = (space, name, value)
@@ -52,9 +50,8 @@ class Dependencies:
         if not isinstance(value, types.MethodType):  # made anew on each look
             self.attributes[id(obj), name] = (obj, name, value)
 
-    def function(self, fn: types.FunctionType, text: str) -> None:
+    def function(self, fn: types.FunctionType) -> None:
         self.functions[id(fn)] = (fn, fn.__code__, fn.__defaults__)
-        self.texts[f"{fn.__module__}.{fn.__qualname__}:{fn.__code__.co_firstlineno}"] = text
 
     def valid(self) -> bool:
         """Whether everything is still as it was. Cheap: called on every launch that is not prepared."""
@@ -74,10 +71,3 @@ class Dependencies:
             if fn.__code__ is not code or fn.__defaults__ is not defaults:
                 return False
         return True
-
-    def fingerprint(self) -> str:
-        """A SHA-256 over the sources of all functions that were lowered (constants are part of the IR)."""
-        h = hashlib.sha256()
-        for name in sorted(self.texts):
-            h.update(name.encode() + b"\0" + self.texts[name].encode() + b"\0")
-        return h.hexdigest()

@@ -7,7 +7,6 @@ methods, nested functions and lambdas need no special care.
 from __future__ import annotations
 
 import ast
-import hashlib
 import linecache
 import types
 from typing import Any
@@ -37,11 +36,6 @@ class SourceFile:
             end = len(text.rstrip())
         return Loc(self.name, line, col, end, caller)
 
-    def segment(self, node: FunctionNode) -> str:
-        """The text of a node's lines (for hashes)."""
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-        return "".join(self.lines[first - 1 : node.end_lineno])
-
 
 def _chars(text: str, offset: int) -> int:
     """A UTF-8 byte offset as a number of characters."""
@@ -61,11 +55,11 @@ def source_file(name: str, where: Loc | None = None) -> SourceFile:
             where,
             "put the kernel in a file; code given to exec() or typed at a plain prompt has no source",
         )
-    digest = hashlib.sha256("".join(lines).encode()).hexdigest()
+    text = "".join(lines)
     cached = _files.get(name)
-    if cached is None or cached[0] != digest:
+    if cached is None or cached[0] != text:
         try:
-            tree = ast.parse("".join(lines), name)
+            tree = ast.parse(text, name)
         except SyntaxError as e:
             raise KernelSyntaxError(
                 f"{name} has changed since it was imported and no longer parses: {e.msg}", Loc(name, e.lineno or 1)
@@ -79,7 +73,7 @@ def source_file(name: str, where: Loc | None = None) -> SourceFile:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
                 functions.setdefault(first, []).append(node)
-        cached = (digest, SourceFile(name, lines, functions))
+        cached = (text, SourceFile(name, lines, functions))
         _files[name] = cached
     return cached[1]
 

@@ -14,10 +14,8 @@ from gridwise.ir import Kernel, verify
 from gridwise.ir.rewrite import clone
 
 from .cse import cse
-from .expand_math import expand_math
 from .lower_checks import lower_checks
 from .simplify import simplify
-from .vectorise import vectorise
 
 GPU_TARGETS = ("ptx", "wgsl")
 
@@ -47,8 +45,13 @@ def lower(kernel: Kernel, target: str, *, trust_launch: bool = True, vector: boo
     """
     k = clone(kernel)
     k.aligned = vector
-    expand_math(k)  # transcendental functions to arithmetic: the same on every target
+    if any(op.code in ("math", "mod", "floordiv") for op in k.walk()):
+        from .expand_math import expand_math  # loaded by the kernels that need it
+
+        expand_math(k)  # transcendental functions to arithmetic: the same on every target
     if vector and target in GPU_TARGETS:
+        from .vectorise import vectorise
+
         vectorise(k, trust_launch)  # four elements a thread where the kernel allows it
     lower_checks(k, trust_launch)  # faults become explicit; what is left cannot fail
     simplify(k)
