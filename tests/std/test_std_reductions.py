@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import gridwise as gw
 from gridwise import std
-from gridwise.std import cores
+from gridwise.std import cores, products, transposition
 
 SIZES = [1, 3, 1023, 1024, 5003]
 DTYPES = [np.float32, np.int32, np.uint8, np.int64]
@@ -120,3 +121,17 @@ def test_numpy_arrays() -> None:
     assert std.sum(a) == a.sum()
     np.testing.assert_array_equal(std.cumsum(a), np.cumsum(a))
     np.testing.assert_array_equal(std.transpose(a.reshape(50, 100)), a.reshape(50, 100).T)
+
+
+def test_tuning_of_the_library() -> None:
+    rng = np.random.default_rng(5)
+    a, b = (rng.normal(size=(150, 150)).astype(np.float32) for _ in range(2))
+    before = std.matmul(a, b), std.transpose(a)
+    with warnings.catch_warnings(), gw.tuning():
+        warnings.simplefilter("error")  # every configuration computes the same bits
+        during = std.matmul(a, b), std.transpose(a)
+    for x, y in zip(before, during):
+        np.testing.assert_array_equal(x, y)
+    trials = products.matmul_lanes.choice(a, b, before[0]).trials
+    assert len(trials) == len(products.matmul_lanes.configs) and all(t.seconds for t in trials)
+    assert transposition.transpose_tiles.choice(a, before[1]).trials

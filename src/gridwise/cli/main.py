@@ -17,6 +17,7 @@ VERBS = {
     "list": "The devices of this machine, or the kernels of a file.",
     "run": "Run a script on a chosen device, or on each.",
     "sanitize": "Run a script on the reference device and report races, bad reads and faults.",
+    "tune": "What tuned kernels chose: list, export, import, check against a program.",
 }
 
 

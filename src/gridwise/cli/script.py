@@ -14,7 +14,7 @@ from types import ModuleType, TracebackType
 import click
 
 from gridwise.lang.errors import GridwiseError
-from gridwise.launch import Kernel
+from gridwise.launch import Kernel, Tuned
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
@@ -86,6 +86,12 @@ def load(path: Path) -> ModuleType:
             if saved is not None:
                 sys.modules[name] = saved
     return module
+
+
+def tuned(module: ModuleType) -> dict[str, Tuned]:
+    """The tuned kernels that a module defines, in its order."""
+    path = module.__file__
+    return {n: k for n, k in vars(module).items() if isinstance(k, Tuned) and k.kernel.fn.__code__.co_filename == path}
 
 
 def kernels(module: ModuleType) -> dict[str, Kernel]:

@@ -106,6 +106,19 @@ class Store:
                 stat = path.stat()
                 yield Entry(path, stat.st_size, stat.st_mtime)
 
+    def beginning(self, mark: bytes) -> Iterator[bytes]:
+        """The payload of every whole file that begins with ``mark``."""
+        head = len(MAGIC) + _SUM
+        for path in self.root.glob("??/*"):
+            with contextlib.suppress(OSError):
+                with path.open("rb") as file:
+                    raw = file.read(head + len(mark))
+                    if raw[head:] != mark:
+                        continue
+                    raw += file.read()
+                if raw[:head] == MAGIC + hashlib.sha256(raw[head:]).digest():
+                    yield raw[head:]
+
     def prune(self) -> None:
         """Remove the files longest unused until the rest fit the limit."""
         found = sorted(self.entries(), key=lambda e: e.used)

@@ -8,7 +8,6 @@ Matrix Multiplication", ACM TOMS 34, 2008).
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import gridwise as gw
@@ -57,79 +56,99 @@ LINE = 16  # threads along x on a CPU: a vector, or two
 DEEP = 256  # of the inner dimension, at a time
 
 
-@cache
-def _by_lanes(gangs: int) -> Any:
-    """The kernel for a CPU whose block has ``gangs`` rows of LINE threads."""
+def _shape(at: dict[str, Any]) -> dict[str, Any]:
+    """Sums in most of the registers, and tiles no larger than the matrices need."""
+    device, c = device_of(at["a"]), at["c"]
+    many = isinstance(device, CpuDevice) and device.machine.registers >= 32
+    large = c.shape[0] >= 256 and c.shape[1] >= 256
+    return _SHAPES[2 * (not many) + (not large)]
 
-    @gw.kernel(domain=2, block=(LINE, gangs))
-    def matmul_lanes(
-        a: Slice[f32, 2], b: Slice[f32, 2], c: DisjointSlice[f32, 2],
-        ROWS: Const[int], VECTORS: Const[int], PANELS: Const[int],
-    ) -> None:  # fmt: skip
-        x, y = thread.local_index(0), thread.local_index(1)
-        top, left = thread.block_index(1) * (ROWS * gangs), thread.block_index(0) * (LINE * VECTORS * PANELS)
-        mine = y * ROWS  # this thread's first row of the tile
-        left_tile = gw.shared((ROWS * gangs, DEEP + LINE), f32)  # a line more: rows begin in different cache sets
-        right_tile = gw.shared((PANELS, DEEP, LINE * VECTORS), f32)
-        total = gw.local((ROWS, VECTORS), f32)
-        whole = top + ROWS * gangs <= c.shape[0] and left + LINE * VECTORS * PANELS <= c.shape[1]
-        for start in range(0, a.shape[1], DEEP):
-            if top + ROWS * gangs <= a.shape[0] and start + DEEP <= a.shape[1]:
-                for r in range(ROWS):
-                    for s in gw.unroll(range(0, DEEP, LINE)):
-                        left_tile[mine + r, s + x] = a[top + mine + r, start + s + x]
-            else:
-                for r in range(ROWS):
-                    row = top + mine + r
-                    for k in range(x, DEEP, LINE):
-                        inside = row < a.shape[0] and start + k < a.shape[1]
-                        left_tile[mine + r, k] = a[row, start + k] if inside else 0.0
-            if left + LINE * VECTORS * PANELS <= b.shape[1] and start + DEEP <= b.shape[0]:
-                for k in range(y, DEEP, gangs):
-                    for p in gw.unroll(range(PANELS)):
-                        for v in gw.unroll(range(VECTORS)):
-                            right_tile[p, k, v * LINE + x] = b[start + k, left + (p * VECTORS + v) * LINE + x]
-            else:
-                for k in range(y, DEEP, gangs):
-                    for p in range(PANELS):
-                        for v in gw.unroll(range(VECTORS)):
-                            col = left + (p * VECTORS + v) * LINE + x
-                            inside = start + k < b.shape[0] and col < b.shape[1]
-                            right_tile[p, k, v * LINE + x] = b[start + k, col] if inside else 0.0
-            barrier()
-            deep = min(DEEP, a.shape[1] - start)
-            for p in range(PANELS):
-                if top + mine < c.shape[0] and left + p * (VECTORS * LINE) < c.shape[1]:
+
+def _configuration(rows: int, vectors: int, gangs: int, panels: int) -> dict[str, Any]:
+    return {"block": (LINE, gangs), "ROWS": rows, "VECTORS": vectors, "PANELS": panels, "GANGS": gangs}
+
+
+# For many registers and large matrices; for smaller ones; for few registers, likewise. The rest is for tuning.
+_SHAPES = [
+    _configuration(12, 2, 16, 16),
+    _configuration(12, 2, 4, 4),
+    _configuration(6, 1, 16, 32),
+    _configuration(6, 1, 4, 8),
+    _configuration(12, 2, 8, 8),
+    _configuration(8, 3, 16, 8),
+    _configuration(6, 2, 16, 16),
+]
+
+
+@gw.tune(
+    configs=_SHAPES,
+    key=["a", "c"],
+    grid=lambda at: (
+        -(-at["c"].shape[1] // (LINE * at["VECTORS"] * at["PANELS"])),
+        -(-at["c"].shape[0] // (at["ROWS"] * at["GANGS"])),
+    ),
+    asked=True,
+    default=_shape,
+)
+@gw.kernel(domain=2, block=(LINE, 16))
+def matmul_lanes(
+    a: Slice[f32, 2], b: Slice[f32, 2], c: DisjointSlice[f32, 2],
+    ROWS: Const[int], VECTORS: Const[int], PANELS: Const[int], GANGS: Const[int],
+) -> None:  # fmt: skip
+    """For a CPU, whose block has GANGS rows of LINE threads."""
+    x, y = thread.local_index(0), thread.local_index(1)
+    top, left = thread.block_index(1) * (ROWS * GANGS), thread.block_index(0) * (LINE * VECTORS * PANELS)
+    mine = y * ROWS  # this thread's first row of the tile
+    left_tile = gw.shared((ROWS * GANGS, DEEP + LINE), f32)  # a line more: rows begin in different cache sets
+    right_tile = gw.shared((PANELS, DEEP, LINE * VECTORS), f32)
+    total = gw.local((ROWS, VECTORS), f32)
+    whole = top + ROWS * GANGS <= c.shape[0] and left + LINE * VECTORS * PANELS <= c.shape[1]
+    for start in range(0, a.shape[1], DEEP):
+        if top + ROWS * GANGS <= a.shape[0] and start + DEEP <= a.shape[1]:
+            for r in range(ROWS):
+                for s in gw.unroll(range(0, DEEP, LINE)):
+                    left_tile[mine + r, s + x] = a[top + mine + r, start + s + x]
+        else:
+            for r in range(ROWS):
+                row = top + mine + r
+                for k in range(x, DEEP, LINE):
+                    inside = row < a.shape[0] and start + k < a.shape[1]
+                    left_tile[mine + r, k] = a[row, start + k] if inside else 0.0
+        if left + LINE * VECTORS * PANELS <= b.shape[1] and start + DEEP <= b.shape[0]:
+            for k in range(y, DEEP, GANGS):
+                for p in gw.unroll(range(PANELS)):
+                    for v in gw.unroll(range(VECTORS)):
+                        right_tile[p, k, v * LINE + x] = b[start + k, left + (p * VECTORS + v) * LINE + x]
+        else:
+            for k in range(y, DEEP, GANGS):
+                for p in range(PANELS):
+                    for v in gw.unroll(range(VECTORS)):
+                        col = left + (p * VECTORS + v) * LINE + x
+                        inside = start + k < b.shape[0] and col < b.shape[1]
+                        right_tile[p, k, v * LINE + x] = b[start + k, col] if inside else 0.0
+        barrier()
+        deep = min(DEEP, a.shape[1] - start)
+        for p in range(PANELS):
+            if top + mine < c.shape[0] and left + p * (VECTORS * LINE) < c.shape[1]:
+                for r in gw.unroll(range(ROWS)):
+                    for v in gw.unroll(range(VECTORS)):
+                        total[r, v] = 0.0
+                for k in range(deep):
                     for r in gw.unroll(range(ROWS)):
                         for v in gw.unroll(range(VECTORS)):
-                            total[r, v] = 0.0
-                    for k in range(deep):
-                        for r in gw.unroll(range(ROWS)):
-                            for v in gw.unroll(range(VECTORS)):
-                                total[r, v] += left_tile[mine + r, k] * right_tile[p, k, v * LINE + x]
-                    if whole:
-                        for r in gw.unroll(range(ROWS)):
-                            for v in gw.unroll(range(VECTORS)):
-                                row, col = top + mine + r, left + (p * VECTORS + v) * LINE + x
+                            total[r, v] += left_tile[mine + r, k] * right_tile[p, k, v * LINE + x]
+                if whole:
+                    for r in gw.unroll(range(ROWS)):
+                        for v in gw.unroll(range(VECTORS)):
+                            row, col = top + mine + r, left + (p * VECTORS + v) * LINE + x
+                            c[row, col] = total[r, v] if start == 0 else c[row, col] + total[r, v]
+                else:
+                    for r in range(ROWS):
+                        for v in range(VECTORS):
+                            row, col = top + mine + r, left + (p * VECTORS + v) * LINE + x
+                            if row < c.shape[0] and col < c.shape[1]:
                                 c[row, col] = total[r, v] if start == 0 else c[row, col] + total[r, v]
-                    else:
-                        for r in range(ROWS):
-                            for v in range(VECTORS):
-                                row, col = top + mine + r, left + (p * VECTORS + v) * LINE + x
-                                if row < c.shape[0] and col < c.shape[1]:
-                                    c[row, col] = total[r, v] if start == 0 else c[row, col] + total[r, v]
-                barrier()  # the panel stays in the cache until every row of threads has used it
-
-    return matmul_lanes
-
-
-def _multiply(a: Like, b: Like, c: Like, device: CpuDevice) -> None:
-    """Choose the kernel's shape: sums in most of the registers, and tiles no larger than the matrices need."""
-    rows, vectors = (12, 2) if device.machine.registers >= 32 else (6, 1)
-    large = c.shape[0] >= 256 and c.shape[1] >= 256
-    gangs, panels = (16, 32 // vectors) if large else (4, 8 // vectors)
-    grid = (-(-c.shape[1] // (LINE * vectors * panels)), -(-c.shape[0] // (rows * gangs)))
-    _by_lanes(gangs)(a, b, c, rows, vectors, panels, grid=grid)
+            barrier()  # the panel stays in the cache until every row of threads has used it
 
 
 def matmul(a: Like, b: Like, out: Like | None = None) -> Any:
@@ -145,7 +164,7 @@ def matmul(a: Like, b: Like, out: Like | None = None) -> Any:
         raise ValueError(f"out must have the shape {(a.shape[0], b.shape[1])}, not {tuple(c.shape)}")
     device = device_of(a)
     if c.size and a.shape[1] and isinstance(device, CpuDevice):
-        _multiply(a, b, c, device)
+        matmul_lanes(a, b, c)
     elif c.size:
         _matmul(a, b, c, grid=(-(-c.shape[1] // TILE), -(-c.shape[0] // TILE)))
     return c

@@ -23,8 +23,22 @@ class Element(Protocol):
 T = TypeVar("T", bound=Element)
 
 
+def _tile(at: dict[str, Any]) -> dict[str, int]:
+    """Where nothing was measured."""
+    a = at["a"]
+    large = device_of(a).kind == "cuda" and np.dtype(a.dtype).itemsize <= 8 and min(a.shape) >= LARGE_SIDE
+    return {"TILE": LARGE_SIDE if large else SIDE}
+
+
+@gw.tune(
+    configs=[{"TILE": SIDE}, {"TILE": LARGE_SIDE}],
+    key=["a"],
+    grid=lambda at: (-(-at["a"].shape[1] // at["TILE"]), -(-at["a"].shape[0] // at["TILE"])),
+    asked=True,
+    default=_tile,
+)
 @gw.kernel(domain=2, block=(WIDE, HIGH))
-def transpose_tiles(a: Slice[T, 2], out: DisjointSlice[T, 2], TILE: Const[int] = SIDE) -> None:
+def transpose_tiles(a: Slice[T, 2], out: DisjointSlice[T, 2], TILE: Const[int]) -> None:
     x, y = thread.local_index(0), thread.local_index(1)
     left, top = thread.block_index(0) * TILE, thread.block_index(1) * TILE
     height, width = a.shape[0], a.shape[1]
@@ -67,7 +81,5 @@ def transpose(a: Like, out: Like | None = None) -> Any:
         out = empty_like(a, width, height)
     elif tuple(out.shape) != (width, height):
         raise ValueError(f"the transpose of {tuple(a.shape)} has shape {(width, height)}, not {tuple(out.shape)}")
-    large = device_of(a).kind == "cuda" and np.dtype(a.dtype).itemsize <= 8 and min(height, width) >= LARGE_SIDE
-    tile = LARGE_SIDE if large else SIDE
-    transpose_tiles(a, out, tile, grid=(-(-width // tile), -(-height // tile)))
+    transpose_tiles(a, out)
     return out
