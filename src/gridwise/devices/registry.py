@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import threading
@@ -24,6 +25,9 @@ _devices: dict[str, Device] = {}
 _lock = threading.RLock()
 _override: Device | None = None
 _default: ContextVar[str | None] = ContextVar("gridwise_default_device", default=None)
+# Not 0 once NumPy arrays may go to a device other than the CPU, somewhere in this process: launchers in machine code
+# read it, and then leave the choice to Python.
+elsewhere = ctypes.c_int32(_environment not in (None, "cpu"))
 
 
 def _module(name: str) -> ModuleType:
@@ -103,6 +107,7 @@ def default_device(name: str) -> Iterator[Device]:
     NumPy arrays are used in place on the CPU; for another device they are copied in, and back out.
     """
     found = device(name)
+    elsewhere.value |= found.kind != "cpu"
     token = _default.set(name)
     try:
         yield found
@@ -117,6 +122,7 @@ def overriding(device: Device) -> Iterator[None]:
     For tools that run a whole program on the reference device. Launches on NumPy arrays go to it too.
     """
     global _override
+    elsewhere.value |= device.kind != "cpu"
     saved, _override = _override, device
     try:
         yield

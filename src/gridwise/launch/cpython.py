@@ -13,6 +13,8 @@ import sysconfig
 import types
 from typing import Any
 
+import numpy as np
+
 HEAD = object.__basicsize__  # of every object: reference count and type
 TYPE = HEAD - 8
 FLOAT = HEAD  # the C double of a float
@@ -61,6 +63,31 @@ def function(name: str) -> int:
     address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
     assert address is not None
     return address
+
+
+# In a NumPy array: the address of element 0, axes (an int), extents, strides in bytes, dtype and flags (an int). This
+# much of the struct is the same in every NumPy since 1.0; ``arrays()`` checks it.
+DATA, AXES, EXTENTS, STEPS, DTYPE, FLAGS = (HEAD + at for at in (0, 8, 16, 24, 40, 48))
+
+
+@functools.cache
+def arrays() -> bool:
+    """Whether machine code may look into NumPy arrays here."""
+
+    def right(a: np.ndarray) -> bool:
+        at, n = id(a), a.ndim
+        held = [[_word(_word(at + field) + 8 * k) for k in range(n)] for field in (EXTENTS, STEPS)]
+        return (
+            _word(at + DATA) == a.__array_interface__["data"][0]
+            and _word(at + DTYPE) == id(a.dtype)
+            and [ctypes.c_int32.from_address(at + field).value for field in (AXES, FLAGS)] == [n, a.flags.num]
+            and held == [list(a.shape), list(a.strides)]
+        )
+
+    one = np.zeros((3, 5, 7), np.int16)
+    locked = np.arange(4.0)
+    locked.flags.writeable = False
+    return supported() and np.ndarray.__basicsize__ > FLAGS and all(map(right, (one, one[1:, ::2], one.T, locked)))
 
 
 @functools.cache

@@ -94,8 +94,11 @@ class Launcher:
         args = [a for b in bounds for a in b.args]
         if host:
             stream = private_stream(device)
-            device.launch(loaded.choose(args, grid[0]), grid, args, stream)
+            module = loaded.choose(args, grid[0])
+            device.launch(module, grid, args, stream)
             stream.synchronize()
+            if offer is not None:
+                offer(self, loaded, module, values, bounds, device, given, block, None)
             return
         if stream is None:
             stream = device.default_stream

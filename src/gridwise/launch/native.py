@@ -1,7 +1,8 @@
 """Launches without Python: for each kernel signature, machine code that checks a call's arguments and starts it.
 
 The code is a builtin function. It checks exactly what the way through Python would check for the arguments that it
-was made for: arrays of the same traits on the same device, not freed, not overlapping, ordered on this stream; the
+was made for: arrays of the same traits on the same device, not freed, not overlapping, ordered on this stream, or
+NumPy arrays in the common layout; the
 relations that the fast version relies on; scalars that fit. Then it packs the machine arguments and calls the
 device's entry (``cuLaunchKernel``). Whatever it does not recognise goes, untouched, to ``slow``, which may be another
 such function made for other arguments, and in the end ``Launcher.launch``; errors are raised only there.
@@ -18,14 +19,17 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from gridwise.devices import recording
-from gridwise.devices.array import Array
+import numpy as np
+
+from gridwise.devices import recording, registry
+from gridwise.devices.array import ALIGNMENT, Array
 from gridwise.devices.memory import Buffer
 from gridwise.devices.native import Entry
 from gridwise.ir.types import F32, I64, Scalar
 from gridwise.lang.records import dataclass
 
 from . import cpython
+from .bind import ALIGNED, C_CONTIGUOUS, EXTENT, WRITEABLE
 from .cpython import TYPE
 
 
@@ -33,8 +37,11 @@ from .cpython import TYPE
 class Parameter:
     """One parameter as native code takes it.
 
-    kind   "array", "float", "int", "enum" (a member of exactly that class), "bool" or "const" (that very object).
-    type   the machine type of a scalar. ``writes``: of an array. ``low``, ``high``: of an integer.
+    kind   "array", "host" (a NumPy array, C-contiguous), "float", "int", "enum" (a member of exactly that class),
+           "bool" or "const" (that very object).
+    type   the machine type of a scalar. ``low``, ``high``: of an integer.
+    writes, rank   of an array. ``size``, ``aligned``: bytes of an element, and whether the array starts at a multiple
+                   of ``ALIGNMENT``, of a NumPy array.
     """
 
     kind: str
@@ -43,6 +50,8 @@ class Parameter:
     low: int = 0
     high: int = 0
     rank: int = 0
+    size: int = 0
+    aligned: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,9 +148,11 @@ class _Writer:
     def text(self) -> str:
         c, shape = self.c, self.shape
         c.same("ptr", "%names", "null")
-        c.same("i32", c.load("i32", f"inttoptr (i64 {ctypes.addressof(recording.active)} to ptr)"), "0")
+        self._zero(recording.active)
         c.same("i64", "%count", str(len(shape.parameters)))
         self.numbers = c.at(self.state(_NUMBERS), cpython.BYTES)
+        if any(p.kind == "host" for p in shape.parameters):
+            self._zero(registry.elsewhere)
         for n, p in enumerate(shape.parameters):
             value = c.load("ptr", "%args", 8 * n)
             getattr(self, f"_{p.kind}")(n, p, value)
@@ -203,6 +214,38 @@ class _Writer:
         for axis in range(count):
             place = c.at(raw, _EXTENTS + 8 * axis)
             self.slots.append((place, c.value(f"load i64, ptr {place}")))
+
+    def _host(self, n: int, p: Parameter, value: str) -> None:
+        """A NumPy array as ``bind.ArrayBinder`` takes one in few steps, laid out as ``Array.raw`` is."""
+        c = self.c
+        c.same("ptr", c.load("ptr", value, TYPE), _object(np.ndarray))
+        c.same("ptr", c.load("ptr", value, cpython.DTYPE), self._next())
+        c.same("i32", c.load("i32", value, cpython.AXES), str(p.rank))
+        flags = C_CONTIGUOUS | ALIGNED | (WRITEABLE if p.writes else 0)
+        c.same("i32", c.value(f"and i32 {c.load('i32', value, cpython.FLAGS)}, {flags}"), str(flags))
+        raw = c.slot(f"[{_EXTENTS + 8 * p.rank} x i8], align 8")
+        low, extents = c.load("i64", value, cpython.DATA), c.load("ptr", value, cpython.EXTENTS)
+        past = c.value(f"and i64 {low}, {ALIGNMENT - 1}")
+        c.need(c.value(f"icmp {'eq' if p.aligned else 'ne'} i64 {past}, 0"))
+        self.raws[n] = raw
+        self.slots.append((raw, ""))
+        count = "1"
+        for axis in range(p.rank):
+            extent = c.load("i64", extents, 8 * axis)
+            c.need(c.value(f"icmp ule i64 {extent}, {EXTENT}"))
+            if axis:  # neither factor is beyond 2**31: the product does not wrap
+                product = c.value(f"mul i64 {count}, {extent}")
+                c.need(c.value(f"icmp ule i64 {product}, {EXTENT}"))
+            count = product if axis else extent
+            place = c.at(raw, _EXTENTS + 8 * axis)
+            c.do(f"store i64 {extent}, ptr {place}")
+            self.slots.append((place, extent))
+        high = c.value(f"add i64 {low}, {c.value(f'mul i64 {count}, {p.size}')}")
+        for at, number in ((_ADDRESS, low), (_LOW, low), (_HIGH, high)):
+            c.do(f"store i64 {number}, ptr {c.at(raw, at)}")
+
+    def _zero(self, cell: ctypes.c_int32) -> None:
+        self.c.same("i32", self.c.load("i32", f"inttoptr (i64 {ctypes.addressof(cell)} to ptr)"), "0")
 
     def _float(self, n: int, p: Parameter, value: str) -> None:
         c = self.c
@@ -336,7 +379,7 @@ def function(
     name: str, shape: Shape, entry: Entry, grid: tuple[int, int, int], most: tuple[int, int, int],
     slow: Callable[..., Any], device: object, stream: object, objects: tuple[object, ...],
 ) -> Callable[..., None]:  # fmt: skip
-    """The builtin for one specialisation. ``objects``: traits, enum classes and constants, in parameter order."""
+    """The builtin for one specialisation. ``objects``: traits, dtypes, enum classes and constants, by parameter."""
     made = _compiled.get((shape, entry.address))
     if made is None:
         from gridwise.targets.cpu.compile import load_object, to_object

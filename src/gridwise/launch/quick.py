@@ -7,6 +7,8 @@ import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gridwise.devices.array import Array
 from gridwise.devices.base import Device, Module, Stream
 from gridwise.frontend import types as ty
@@ -48,9 +50,14 @@ def _parameter(launcher: Launcher, n: int, spec: ParamSpec, bound: Bound, value:
     binder = launcher.binders[n]
     if spec.kind in ARRAYS:
         trait = bound.trait
+        writes = spec.kind != "slice"
+        if type(value) is np.ndarray and cpython.arrays():
+            if trait.strided or trait.wide:
+                return None
+            size = trait.elem.size
+            return Parameter("host", writes=writes, rank=trait.rank, size=size, aligned=trait.aligned), value.dtype
         if type(value) is not Array or value.raw is None:
             return None
-        writes = spec.kind != "slice"
         if writes and trait.strided:
             return None  # whether two indices reach one element is asked for each array
         return Parameter("array", writes=writes, rank=trait.rank), trait
@@ -91,15 +98,15 @@ def _captured(dependencies: Dependencies) -> tuple[tuple[bool, ...], list[Any]] 
 
 def build(
     launcher: Launcher, loaded: Loaded, module: Module, values: Sequence[Any], bounds: Sequence[Bound],
-    device: Device, grid: XYZ | None, block: XYZ, stream: Stream, slow: Callable[..., Any],
+    device: Device, grid: XYZ | None, block: XYZ, stream: Stream | None, slow: Callable[..., Any],
 ) -> Callable[..., None] | None:  # fmt: skip
     """Machine code for launches like this one; None where only the way through Python is right.
 
-    ``grid`` None: it follows from the output.
+    ``grid`` None: it follows from the output. ``stream`` None: the arrays are NumPy's, and the call waits.
     """
     if not cpython.supported() or launcher.relations or module is not loaded.fast:
         return None
-    entry = device.entry(module, stream)
+    entry = device.entry(module, stream or device.default_stream)
     if entry is None:
         return None
     parameters, objects = [], []
@@ -108,7 +115,7 @@ def build(
         if found is None:
             return None
         parameters.append(found[0])
-        if found[0].kind in ("array", "enum", "const"):
+        if found[0].kind in ("array", "host", "enum", "const"):
             objects.append(found[1])
     dependencies = loaded.analysed.dependencies
     captured = _captured(dependencies)

@@ -32,7 +32,7 @@ class Replaceable:
 
     def offer(
         self, launcher: Launcher, loaded: Loaded, module: Module, values: Sequence[Any], bounds: Sequence[Bound],
-        device: Device, grid: XYZ | None, block: XYZ, stream: Stream,
+        device: Device, grid: XYZ | None, block: XYZ, stream: Stream | None,
     ) -> None:  # fmt: skip
         """A launch went the way through Python: later ones like it need not."""
         seen: dict[Any, int] = self.__dict__.setdefault("_seen", {})
