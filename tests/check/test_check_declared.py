@@ -21,7 +21,9 @@ from gridwise.lang.types import i32
 
 
 def test_every_operation_of_the_table_has_a_meaning() -> None:
-    missing = [code for code in TABLE if code not in CODES and not hasattr(Program, f"op_{code}")]
+    # What passes/tile makes for one machine comes after everything that the check device runs.
+    language = [code for code in TABLE if not code.startswith("ptx_")]
+    missing = [code for code in language if code not in CODES and not hasattr(Program, f"op_{code}")]
     assert missing == []
 
 

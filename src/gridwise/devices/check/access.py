@@ -61,7 +61,7 @@ class Translator:
         self.program = program
         self.accesses: list[Access] = []
 
-    def _access(self, op: Op, kind: str) -> Access:
+    def declare(self, op: Op, kind: str) -> Access:
         array = op.operands[0]
         assert isinstance(array.type, ArrayType)
         m = member(array.type.elem, op.attrs.get("field", ()))
@@ -119,7 +119,7 @@ class Translator:
     # -- operations --------------------------------------------------------------------------------------------
     def load(self, op: Op) -> Step:
         assert op.result is not None
-        a = self._access(op, "read")
+        a = self.declare(op, "read")
         locate, to = self._locator(a), self.program.number(op.result)
         m = a.member
 
@@ -137,7 +137,7 @@ class Translator:
         return load
 
     def store(self, op: Op) -> Step:
-        a = self._access(op, "write")
+        a = self.declare(op, "write")
         locate, value = self._locator(a), self.program.number(op.operands[-1])
         m = a.member
 
@@ -159,7 +159,7 @@ class Translator:
 
     def atomic(self, op: Op) -> Step:
         assert op.result is not None
-        a = self._access(op, "scoped" if op.attrs["scope"] == "block" else "atomic")
+        a = self.declare(op, "scoped" if op.attrs["scope"] == "block" else "atomic")
         locate, to = self._locator(a), self.program.number(op.result)
         fn, m = op.attrs["fn"], a.member
         values = [self.program.number(v) for v in op.operands[-(2 if fn == "compare_exchange" else 1) :]]
@@ -187,7 +187,7 @@ class Translator:
     # -- several consecutive elements a thread (made by passes/vectorise) ----------------------------------------
     def _vector(self, op: Op, kind: str, type: Any) -> tuple[Access, Callable[[Frame], Any], int]:
         assert isinstance(type, VectorType) and isinstance(type.elem, Scalar)
-        a = self._access(op, kind)
+        a = self.declare(op, kind)
         return a, self._locator(a), type.lanes
 
     def vload(self, op: Op) -> Step:

@@ -195,3 +195,27 @@ class Frame:
             self.launch.first = Record(thread, self.thread(lane), site, at, of)
         if self.launch.watch is not None:
             self.launch.watch.fault(self.thread(lane), site, at, of)
+
+
+class Elements(Frame):
+    """The elements of every lane's tile as lanes of their own, for a scalar function inside a tile kernel.
+
+    ``outer``: values of the tile kernel, one a lane, that the function refers to.
+    """
+
+    def __init__(self, tiles: Frame, each: int, outer: list[int]):
+        super().__init__(tiles.launch, tiles.blocks, 0)
+        self.tiles, self.each = tiles, each
+        self.threads, self.n = tiles.threads * each, tiles.n * each
+        self.v = list(tiles.v)
+        for n in outer:
+            if tiles.v[n] is not None and tiles.v[n].shape[0] > 1:
+                self.v[n] = np.repeat(tiles.v[n], each)
+        self.mask = None if tiles.mask is None else np.repeat(tiles.active(), each)
+
+    def linear(self) -> Array:
+        return np.repeat(self.tiles.linear(), self.each)
+
+    def identity(self, code: str, axis: int) -> Array:
+        value = self.tiles.identity(code, axis)
+        return value if value.shape[0] == 1 else np.repeat(value, self.each)

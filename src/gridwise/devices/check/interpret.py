@@ -17,15 +17,18 @@ from typing import Any
 import numpy as np
 
 from gridwise.ir.core import Kernel, Op, Region, Site, Value
-from gridwise.ir.types import ArrayType, Scalar, VectorType
+from gridwise.ir.tiles import shape
+from gridwise.ir.types import ArrayType, Scalar, TileType, VectorType
 
 from .. import printing
 from . import access
 from .arithmetic import CODES, function
-from .control import CONTROL, Control, Step
+from .control import CONTROL, Step
 from .conversion import bitcast, cast, constant
 from .frame import NOTHING, Frame, Launch
 from .functions import call
+from .tile_memory import TileMemory
+from .tiles import by_lane, wide
 
 Array = np.ndarray[Any, Any]
 
@@ -33,7 +36,7 @@ LANES = 1 << 16  # threads a batch
 PRIVATE_BYTES = 1 << 28  # shared and local memory a batch
 
 
-class Program(Control):
+class Program(TileMemory):
     """A kernel translated once; ``run`` executes a launch."""
 
     def __init__(self, kernel: Kernel, coverage: bool = False):
@@ -67,6 +70,9 @@ class Program(Control):
     def batch(self, launch: Launch) -> int:
         """Blocks that run together."""
         threads = prod(self.kernel.block)
+        if self.kernel.tiled:
+            types = [op.result.type for op in self.kernel.walk() if op.result]
+            return max(1, LANES // max((t.size for t in types if isinstance(t, TileType)), default=1))
         each = 0
         for t in self.private:
             assert isinstance(t, ArrayType)
@@ -135,6 +141,7 @@ class Program(Control):
         def divide(frame: Frame) -> None:
             zero = frame.v[b] == 0
             if zero.any():
+                zero = by_lane(zero)
                 bad = zero if frame.mask is None else zero & frame.mask
                 if bad.any():
                     frame.fault(bad, site)
@@ -180,7 +187,7 @@ class Program(Control):
 
         def choose(f: Frame) -> Array:
             cond, x, y = f.v[c], f.v[a], f.v[b]
-            return np.asarray(np.where(cond if x.ndim == 1 else cond[:, None], x, y))
+            return np.asarray(np.where(wide(cond, x), x, y))
 
         return self.put(op, choose)
 
@@ -208,7 +215,8 @@ class Program(Control):
         return self.put(op, lambda f: None)
 
     def op_get(self, op: Op) -> Step:
-        var, zero = self.number(op.operands[0]), np.zeros(1, _result(op).dtype)
+        assert op.result is not None
+        var, zero = self.number(op.operands[0]), np.zeros((1, *shape(op.result.type)), _result(op).dtype)
 
         def get(f: Frame) -> Array:
             value = f.v[var]
@@ -221,7 +229,8 @@ class Program(Control):
 
         def set(f: Frame) -> None:
             old, value = f.v[var], f.v[new]
-            f.v[var] = value if f.mask is None or old is None else np.where(f.active(), value, old)
+            whole = f.mask is None or old is None
+            f.v[var] = value if whole else np.where(wide(f.active(), value), value, old)
 
         return set
 
@@ -289,7 +298,8 @@ class Program(Control):
         cond, site = self.number(op.operands[0]), Site("assertion", op.loc, op.attrs["message"])
 
         def check(f: Frame) -> None:
-            bad = ~f.v[cond] if f.mask is None else ~f.v[cond] & f.mask
+            bad = by_lane(~f.v[cond])
+            bad = bad if f.mask is None else bad & f.mask
             if bad.any():
                 f.fault(bad, site)
 
@@ -341,9 +351,9 @@ def _mark(op: Op) -> Step:
 
 
 def _scalar(value: Value) -> Scalar:
-    """The scalar type of a value, or of a vector's lanes."""
+    """The scalar type of a value, or of the elements of a vector or tile."""
     t = value.type
-    assert isinstance(t, Scalar | VectorType)
+    assert isinstance(t, Scalar | VectorType | TileType)
     return t if isinstance(t, Scalar) else t.elem
 
 

@@ -89,13 +89,13 @@ class Watch:
             at = np.repeat(at, 2)
         scale, start = a.member.type.size // space.unit, (space.offset + a.member.offset) % a.member.type.size
         tag = shadow.tag(a.number)
-        found = space.shadow.record(a.kind, at, self._records(f), lanes, tag, scale, start // space.unit)
+        found = space.shadow.record(a.kind, at, self.records(f), lanes, tag, scale, start // space.unit)
         if found.size:  # tell of one conflict with each access
             others, each = np.unique(shadow.sites(found[:, 1]), return_index=True)
             for other, (k, record) in zip(others.tolist(), found[each].tolist(), strict=True):
                 self._race(f, a, self.accesses[other], k, record, lanes, indices, shift)
 
-    def _records(self, f: Frame) -> Array:
+    def records(self, f: Frame) -> Array:
         """Each lane's record, made again after a barrier."""
         if f.records is None:
             if f.names is None:
