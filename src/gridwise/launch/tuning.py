@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from gridwise.devices import recording
+from gridwise.devices import foreign, recording
 from gridwise.devices.array import Array, Trait
 from gridwise.devices.base import Device, Stream
 from gridwise.devices.registry import host_device
@@ -101,11 +101,12 @@ class Tuned:
         if not self.configs:
             bad_value(f"{self.name}: no configurations to choose from", 'write configs=[{"block": 128}, ...]')
         self.tuned = [n for n in self.configs[0] if n != "block"]
+        self._plain: list[Plain] = []
         for config in self.configs:
             if set(config) != set(self.configs[0]):
                 bad_value(f"{self.name}: configurations {self.configs[0]} and {config} set different things")
             try:
-                _plain(config)
+                self._plain.append(_plain(config))
             except (TypeError, ValueError):
                 bad_type(f"{self.name}: {config} holds something else than numbers, strings and tuples of those")
             if "block" in config:
@@ -119,7 +120,8 @@ class Tuned:
             if n not in names or n in self.tuned:
                 bad_value(f"{self.name}: key={list(self.key)} names {n!r}, which is no parameter of a launch")
         self.given = tuple(s for s in specs if s.name not in self.tuned)
-        self._chosen: dict[Any, Choice] = {}
+        self.names = tuple(s.name for s in self.given)
+        self._chosen: dict[Any, tuple[Choice, Mapping[str, Any] | None]] = {}
         self._prepared: dict[Any, Prepared] = {}
         self._read: list[Choice] | None = None
         self._lock = threading.RLock()
@@ -131,7 +133,7 @@ class Tuned:
             source = inspect.getsource(self.kernel.fn)
         except (OSError, TypeError):  # typed in, or made by a program
             source = self.kernel.fn.__code__.co_code.hex()
-        text = json.dumps([source, [_plain(c) for c in self.configs], list(self.kernel.block)], sort_keys=True)
+        text = json.dumps([source, self._plain, list(self.kernel.block)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def __repr__(self) -> str:
@@ -145,10 +147,8 @@ class Tuned:
         """
         try:
             values = self._values(args, named)
-            choice = self._choice(values, grid)
-            config = self.match(choice.config) if choice.trials else self._default(values)
-            assert config is not None
-            self._launch(config, values, grid, stream)
+            _, config = self._choice(values, grid)
+            self._launch(config or self._default(values), values, grid, stream)
         except GridwiseError as e:
             raise tidy(e) from None
 
@@ -156,8 +156,8 @@ class Tuned:
         """What is chosen for these arguments, measured now if need be. Launches nothing on the arguments."""
         try:
             values = self._values(args, named)
-            choice = self._choice(values, grid)
-            return choice if choice.trials else replace(choice, config=_plain(self._default(values)))
+            choice, config = self._choice(values, grid)
+            return choice if config else replace(choice, config=_plain(self._default(values)))
         except GridwiseError as e:
             raise tidy(e) from None
 
@@ -191,7 +191,7 @@ class Tuned:
         """The block, the grid (None: it follows from the output) and all arguments, for one configuration."""
         kernel = self.kernel
         block = kernel.block if "block" not in config else block_size(self.name, config["block"], kernel.domain)
-        at = dict(zip((s.name for s in self.given), values, strict=True))
+        at = dict(zip(self.names, values, strict=True))
         at.update((n, config[n]) for n in self.tuned)
         full = tuple(at[s.name] for s in kernel.launcher.specs)
         wanted: Any = self.grid if grid is None else grid
@@ -202,12 +202,12 @@ class Tuned:
     # -- choices -------------------------------------------------------------------------------------------------
     def match(self, plain: Plain) -> dict[str, Any] | None:
         """The configuration that is ``plain`` in JSON; None if there is none."""
-        return next((c for c in self.configs if _plain(c) == plain), None)
+        return next((c for c, p in zip(self.configs, self._plain, strict=True) if p == plain), None)
 
-    def _choice(self, values: tuple[Any, ...], grid: Grid | None) -> Choice:
-        """What is chosen; one without trials where nothing is, and now is not the time to measure."""
+    def _choice(self, values: tuple[Any, ...], grid: Grid | None) -> tuple[Choice, Mapping[str, Any] | None]:
+        """What is chosen, and its configuration: None where nothing is, and now is not the time to measure."""
         shown = tuple(
-            (v.dtype, len(v.shape), v.device if type(v) is Array else None)
+            (v.dtype, len(v.shape), getattr(v, "device", None))
             if getattr(v, "shape", ())
             else v if s.kind == "const" else type(v)
             for s, v in zip(self.given, values, strict=True)
@@ -215,21 +215,21 @@ class Tuned:
         sizes = self._sizes(values)
         key = (shown, tuple(sizes.items()))
         chosen = self._chosen.get(key)
-        if chosen is None or (not chosen.trials and self._may_measure(values)):
+        if chosen is None or (chosen[1] is None and self._may_measure(values)):
             with self._lock:
                 asked, device = self._question(values, sizes)
-                chosen = self._find(asked)
-                if chosen is None and self._may_measure(values):
-                    chosen = self._measure(asked, device, values, grid)
-                    keep(chosen)
-                self._chosen[key] = chosen = chosen or asked
+                found = self._find(asked)
+                if found is None and self._may_measure(values):
+                    found = self._measure(asked, device, values, grid)
+                    keep(found)
+                self._chosen[key] = chosen = (found or asked, self.match(found.config) if found else None)
         return chosen
 
     def _default(self, values: tuple[Any, ...]) -> Mapping[str, Any]:
         """The configuration for arguments that nothing was measured for."""
         if not callable(self.default):
             return self.default
-        return self.default(dict(zip((s.name for s in self.given), values, strict=True)))
+        return self.default(dict(zip(self.names, values, strict=True)))
 
     def _may_measure(self, values: tuple[Any, ...]) -> bool:
         """Not while a graph is recorded, and not on the interpreter, whose time says nothing."""
@@ -239,11 +239,11 @@ class Tuned:
         return (first.device if type(first) is Array else host_device()).kind != "check"
 
     def _sizes(self, values: tuple[Any, ...]) -> dict[str, Any]:
+        """Of the parameters that ``key`` names: extents of an array rounded, as 1024x64, or a value, as text."""
         sizes: dict[str, Any] = {}
         for spec, value in zip(self.given, values, strict=True):
             if spec.name in self.key:
-                shape = tuple(_rounded(n) for n in value.shape) if spec.is_array else ()
-                sizes[spec.name] = "x".join(map(str, shape)) if spec.is_array else str(value)
+                sizes[spec.name] = "x".join(str(_rounded(n)) for n in value.shape) if spec.is_array else str(value)
         return sizes
 
     def _question(self, values: tuple[Any, ...], sizes: dict[str, Any]) -> tuple[Choice, Device]:
@@ -285,7 +285,7 @@ class Tuned:
         """Try every configuration on copies of the arguments. Raises the first one's error if none can run."""
         launcher = self.kernel.launcher
         specs = self.given
-        originals = [device.array(np.asarray(v) if not isinstance(v, Array) else v) if s.is_array else v
+        originals = [device.array(v if isinstance(v, Array | np.ndarray) else foreign.adopt(v)) if s.is_array else v
                      for s, v in zip(specs, values, strict=True)]  # fmt: skip
         written = [n for n, s in enumerate(specs) if s.kind in ("disjoint", "atomic")]
         scratch = [originals[n].copy() if n in written else v for n, v in enumerate(originals)]
