@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from harness import judge
 from gridwise.analysis import affine, bounds, disjoint, loops, replay, solver, summaries, uniformity
 from gridwise.analysis.disjoint import ALL_RULES
 from gridwise.lang.errors import UnprovedError
+from gridwise.lang.records import replace
 
 list(load())
 Patch = pytest.MonkeyPatch
@@ -70,7 +70,7 @@ def loops_forget_what_they_change(m: Patch) -> None:
 
 def branches_forgotten(m: Patch) -> None:
     """After an if, take the values of its first branch."""
-    m.setattr(summaries.Executor, "merge_two", lambda self, a, b, base, scope: dataclasses.replace(
+    m.setattr(summaries.Executor, "merge_two", lambda self, a, b, base, scope: replace(
         a, path=a.path[:base], cur={**a.cur, **b.cur}))
 
 

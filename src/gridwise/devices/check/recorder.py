@@ -10,8 +10,8 @@ import ctypes
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from gridwise.lang.records import dataclass
 from gridwise.targets.cpu.compile import load_object, to_object
 
 # Where the parts of a record lie: see shadow.py.
