@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from report import compared
 
 import gridwise as gw
 from gridwise import AtomicSlice, DisjointSlice, Slice, f32, i32, thread, u8, u32
@@ -286,18 +287,19 @@ def main() -> None:
             print(f"{name} is not installed ({e.name}): pip install gridwise[bench]", file=sys.stderr)
     wanted = options.only.split(",") if options.only else []
     table: dict[str, dict[str, float]] = {}
-    print(f"{'milliseconds':<12}{'':30}" + "".join(f"{s:>11}" for s in systems) + "   numba / ours")
+    print(f"{'milliseconds':<12}{'':30}" + "".join(f"{s:>11}" for s in systems) + "   best / ours")
     for name, (arrays, right, what) in problems(options.scale).items():
         if wanted and name not in wanted:
             continue
-        row = table[name] = {}
+        row: dict[str, float] = {}
         for system, programs in systems.items():
             try:
                 row[system] = best(programs[name], arrays, right)
             except AssertionError as e:
                 print(f"{system} {name}: wrong result: {str(e).strip().splitlines()[0]}", file=sys.stderr)
                 row[system] = float("nan")
-        ratio = f"{row['numba'] / row['gridwise']:>12.2f}" if "numba" in row else ""
+        table[name] = compared(row)
+        ratio = f"{table[name]['ratio']:>12.2f}" if "ratio" in table[name] else ""
         print(f"{name:<12}{what:<30}" + "".join(f"{row[s]:>11.2f}" for s in systems) + "   " + ratio, flush=True)
     if options.json:
         with open(options.json, "w") as f:

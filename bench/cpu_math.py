@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
+from report import compared
 
 import gridwise as gw
 from gridwise import DisjointSlice, Slice, math, thread
@@ -67,24 +68,24 @@ def main() -> None:
     options = parser.parse_args()
     n = options.elements
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    rows = []
+    table: dict[str, dict[str, float]] = {}
     print(f"{n} elements, {cores} cores; ns an element\n{'':8}{'f32 ours':>10}{'NumPy':>8}{'f64 ours':>11}{'NumPy':>8}")
     for name, (peer, (low, high)) in FUNCTIONS.items():
-        row: dict[str, Any] = {"function": name, "elements": n, "cores": cores}
         kernel = kernel_of(getattr(math, name))
+        figures = []
         for dtype in (np.float32, np.float64):
             x = np.random.default_rng(1).uniform(low, high, n).astype(dtype)
             y, z = np.empty_like(x), np.empty_like(x)
             bits = np.dtype(dtype).itemsize * 8
-            row[f"f{bits}_ours_ns"] = best(lambda x=x, y=y, kernel=kernel: kernel(x, y)) / n * 1e9
-            row[f"f{bits}_numpy_ns"] = best(lambda x=x, z=z, peer=peer: peer(x, out=z)) / n * 1e9
+            ours = best(lambda x=x, y=y, kernel=kernel: kernel(x, y)) * 1e3
+            theirs = best(lambda x=x, z=z, peer=peer: peer(x, out=z)) * 1e3
             np.testing.assert_allclose(y, z, rtol=1e-6 if bits == 32 else 1e-14, atol=1e-30)
-        rows.append(row)
-        figures = [row[k] for k in ("f32_ours_ns", "f32_numpy_ns", "f64_ours_ns", "f64_numpy_ns")]
+            table[f"{name} f{bits}"] = compared({"gridwise": ours, "numpy": theirs})
+            figures += [ours / n * 1e6, theirs / n * 1e6]
         print(f"{name:8}{figures[0]:10.2f}{figures[1]:8.2f}{figures[2]:11.2f}{figures[3]:8.2f}", flush=True)
     if options.json:
         with open(options.json, "w") as file:
-            json.dump(rows, file, indent=1)
+            json.dump(table, file, indent=1)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from report import compared
 
 from gridwise import std
 
@@ -106,7 +107,7 @@ def main() -> None:
             if wanted and name not in wanted:
                 continue
             ours, theirs = best(case)
-            table.setdefault(name, {})[str(side)] = {"gridwise": ours, "numpy": theirs, "ratio": theirs / ours}
+            table.setdefault(name, {})[str(side)] = compared({"gridwise": ours, "numpy": theirs})
             short = "" if theirs / ours >= FLOOR.get(name, 1.0) else f"   below {FLOOR.get(name, 1.0)}"
             print(f"{name:<14}{side:>6}{ours:>12.3f}{theirs:>12.3f}{theirs / ours:>14.2f}{short}", flush=True)
     if options.json:
