@@ -37,8 +37,8 @@ class Verdict:
 
     @property
     def unsettled(self) -> list[Check]:
-        """The accesses and divisions that are checked at launch or in place."""
-        return [c for c in self.checks if c.how in ("launch", "inplace")]
+        """The accesses and divisions that are checked at launch or by the kernel."""
+        return [c for c in self.checks if c.how in ("launch", "hoisted", "inplace")]
 
 
 def compiled(program: Program, bad: bool) -> Kernel:

@@ -1,8 +1,9 @@
-"""Settles every check: proved, answered once by the launch, or done in place.
+"""Settles every check: proved, answered once by the launch, hoisted before its loop, or done in place.
 
 An index is in range if ``0 <= index < extent`` follows from the conditions that the access is under. Where it does
 not, but would follow from a relation among the arguments (``len(a) >= len(c)``), the relation becomes a
-``Condition`` of the kernel, and the check is the launch's. What depends on the thread or on data stays in place.
+``Condition`` of the kernel, and the check is the launch's. What depends on the thread or on data is checked by the
+kernel: before a loop that moves the index by constant steps (``hoisting.py``), else in place.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from gridwise.lang.errors import Loc
 from gridwise.lang.records import dataclass
 
 from .disjoint import described
+from .hoisting import hoistable
 from .linear import Facts, Form, add_forms
 from .loops import summarise
 from .summaries import WIDE, Access, Summary
@@ -22,7 +24,7 @@ from .terms import Term, subterms
 from .uniformity import Uniformity, snippet
 
 FAR = 1 << 24
-_ORDER = {"proved": 0, "launch": 1, "inplace": 2}
+_ORDER = {"proved": 0, "launch": 1, "inplace": 2}  # hoisted ones are chosen among the last, in the end
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Check:
 
     text: str
     loc: Loc | None
-    how: str  # proved, launch, inplace or unsafe
+    how: str  # proved, launch, hoisted, inplace or unsafe
     ms: float
     detail: str = ""  # the launch condition, or the author's reason
 
@@ -156,6 +158,11 @@ def settle_bounds(kernel: Kernel, uniform: Uniformity | None = None, *, summary:
         start = time.perf_counter()
         how = "proved" if bounds.divisor(d.divisor, d.path) else "inplace"
         note(d.op, how, "", (time.perf_counter() - start) * 1e3, snippet(d.op.result) if d.op.result else d.op.code)
+    if any(how == "inplace" for how, _, _, _ in found.values()):
+        for op, outer in hoistable(kernel).items():
+            if op in found and found[op][0] == "inplace":
+                where = f"before the loop at line {outer.loc.line}" if outer.loc else ""
+                found[op] = "hoisted", where, *found[op][2:]
     for op, (how, _, _, _) in found.items():
         op.attrs["check"] = how
     kernel.conditions = list(bounds.conditions.values())

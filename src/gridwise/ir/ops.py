@@ -97,7 +97,7 @@ TABLE: dict[str, Spec] = {
                  "picks a scalar member of a struct element; for each Field with count an extra index operand "
                  "follows the array's own indices, checked against count. "
                  "attr `check`: 'inplace' (do the check), 'proved' (cannot fail), "
-                 "'launch' (holds if the kernel's launch conditions do). "
+                 "'launch' (holds if the kernel's launch conditions do), 'hoisted' (to be done before the loop). "
                  "attr `unsafe`, if there: why, says the author, no two threads meet."),
     "store": Spec("AX*T", "-", ("check",), doc="As load; the value is the last operand. Out of range: the fault, "
                   "no store."),

@@ -27,9 +27,9 @@ class Proved:
     checks: list[Check] = field(default_factory=list)
 
     def counts(self) -> dict[str, int]:
-        """How many accesses were proved, left to the launch, checked in place, or waived."""
+        """How many accesses were proved, left to the launch, hoisted, checked in place, or waived."""
         found = Counter(c.how for c in self.checks)
-        return {how: found[how] for how in ("proved", "launch", "inplace", "unsafe") if found[how]}
+        return {how: found[how] for how in ("proved", "launch", "hoisted", "inplace", "unsafe") if found[how]}
 
 
 def prove(kernel: Kernel, choices: Mapping[str, Any] | None = None) -> Proved:

@@ -56,28 +56,10 @@ class _Lowering:
         safe = b.value(op.code, (x, b.select(zero, b.const(1, y.type), y)), y.type, check="proved")
         return b.select(zero, b.const(0, y.type), safe)
 
-    def extents(self, op: Op, b: Builder) -> list[tuple[Value, Value, str, int]]:
-        """(index, extent, name, axis) of every index operand, array axes first."""
-        array = op.operands[0]
-        t = array.type
-        assert isinstance(t, ArrayType)
-        name = self.arrays.get(array, array.name)
-        out = []
-        for axis in range(t.rank):
-            extent = b.const(t.shape[axis], t.index) if t.shape is not None and t.shape[axis] else b.dim(array, axis)
-            out.append((op.operands[1 + axis], extent, name, axis))
-        at = 1 + t.rank
-        for f in op.attrs.get("field", ()):
-            name = f"{name}.{f.name}"
-            if f.count:
-                out.append((op.operands[at], b.const(f.count, t.index), name, 0))
-                at += 1
-        return out
-
     def access(self, op: Op, b: Builder) -> object:
-        extents = self.extents(op, b)
+        parts = extents(op, b, self.arrays.get(op.operands[0], op.operands[0].name))
         goods = []
-        for index, extent, _, _ in extents:
+        for index, extent, _, _ in parts:
             assert isinstance(index.type, Scalar)
             unsigned = UNSIGNED_OF[index.type]
             goods.append(b.binary("lt", b.bitcast(index, unsigned), b.bitcast(extent, unsigned)))
@@ -93,7 +75,7 @@ class _Lowering:
             if result is not None and done.result is not None:
                 b.set(result, done.result)
         with b.into(branch.regions[1]):
-            for good, (index, extent, name, axis) in zip(goods, extents, strict=True):
+            for good, (index, extent, name, axis) in zip(goods, parts, strict=True):
                 bad = b.const(True, BOOL) if len(goods) == 1 else b.unary("not", good)
                 self.fault(b, Site("index", op.loc, name, axis), bad, index, extent)
             if result is not None:
@@ -101,6 +83,24 @@ class _Lowering:
                 zero = False if op.result.type == BOOL else 0.0 if op.result.type.is_float else 0
                 b.set(result, b.const(zero, op.result.type))
         return b.get(result) if result is not None else None
+
+
+def extents(op: Op, b: Builder, name: str) -> list[tuple[Value, Value, str, int]]:
+    """(index, extent, name, axis) of every index operand of an access to the array ``name``, array axes first."""
+    array = op.operands[0]
+    t = array.type
+    assert isinstance(t, ArrayType)
+    out = []
+    for axis in range(t.rank):
+        extent = b.const(t.shape[axis], t.index) if t.shape is not None and t.shape[axis] else b.dim(array, axis)
+        out.append((op.operands[1 + axis], extent, name, axis))
+    at = 1 + t.rank
+    for f in op.attrs.get("field", ()):
+        name = f"{name}.{f.name}"
+        if f.count:
+            out.append((op.operands[at], b.const(f.count, t.index), name, 0))
+            at += 1
+    return out
 
 
 def lower_checks(kernel: Kernel, trust_launch: bool) -> None:

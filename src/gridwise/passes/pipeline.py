@@ -14,6 +14,7 @@ from gridwise.ir import Kernel, verify
 from gridwise.ir.rewrite import clone
 
 from .cse import cse
+from .hoist_checks import hoist_checks
 from .lower_checks import lower_checks
 from .simplify import simplify
 
@@ -31,7 +32,7 @@ def analyse(kernel: Kernel, checks: list[Check] | None = None) -> Kernel:
     uniform = check_uniformity(kernel)  # barriers and subgroup operations only where all threads arrive
     summary = summarise(kernel, uniform)  # every access, symbolically
     check_disjoint(kernel, summary=summary)  # no element touched by two threads between barriers
-    found = settle_bounds(kernel, summary=summary)  # every access: proved, settled at launch, or checked in place
+    found = settle_bounds(kernel, summary=summary)  # every access: proved, settled at launch, or checked
     if checks is not None:
         checks += found
     return verify(kernel)
@@ -53,6 +54,7 @@ def lower(kernel: Kernel, target: str, *, trust_launch: bool = True, vector: boo
         from .vectorise import vectorise
 
         vectorise(k, trust_launch)  # four elements a thread where the kernel allows it
+    hoist_checks(k)  # a test before a loop for those inside it
     lower_checks(k, trust_launch)  # faults become explicit; what is left cannot fail
     simplify(k)
     cse(k)
