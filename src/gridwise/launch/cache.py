@@ -9,7 +9,6 @@ device, and holds the lowered kernel and what the device made of it.
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 import sys
 import types
@@ -25,6 +24,7 @@ from gridwise.ir.types import Scalar
 from gridwise.lang.target import Cap
 
 from . import digest
+from .sha import sha256
 from .store import store
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ Descriptor = tuple[Any, ...]
 
 
 def _sha(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return sha256("\0".join(parts).encode()).hexdigest()
 
 
 def proof_key(

@@ -7,18 +7,19 @@ made on one machine counts on another that has the same program and the same dev
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gridwise.lang.errors import GridwiseError, LaunchValueError
 from gridwise.lang.records import dataclass
 
-from .store import store
+from .sha import sha256
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .store import Store
     from .tuning import Tuned
 
 Plain = dict[str, Any]  # a configuration as JSON has it: numbers, bools, strings and lists of those
@@ -57,7 +58,7 @@ class Choice:
     def name(self) -> str:
         """The name in the cache: a hash of everything but the result."""
         asked = [FORMAT, self.digest, self.target, self.device, self.arguments, self.sizes]
-        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+        return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
         trials = [{"config": t.config, "seconds": t.seconds, "note": t.note} for t in self.trials]
@@ -80,9 +81,15 @@ _FIELDS = ("kernel", "digest", "target", "device", "arguments", "types", "sizes"
 
 
 # -- the disk cache ------------------------------------------------------------------------------------------------
+def _store() -> Store | None:
+    from .store import store  # loaded when there is a choice to look for or to keep
+
+    return store()
+
+
 def recall(asked: Choice) -> Choice | None:
     """What an earlier process chose where ``asked`` describes the question; None if none did."""
-    held = store()
+    held = _store()
     raw = held.get(asked.name()) if held is not None else None
     try:
         return None if raw is None else Choice.of_json(json.loads(raw))
@@ -92,14 +99,14 @@ def recall(asked: Choice) -> Choice | None:
 
 def keep(choice: Choice) -> None:
     """Put a choice into the disk cache, if there is one."""
-    held = store()
+    held = _store()
     if held is not None:
         held.put(choice.name(), json.dumps(choice.to_json()).encode())
 
 
 def kept() -> list[Choice]:
     """All choices of the disk cache, by kernel."""
-    held = store()
+    held = _store()
     found = []
     for raw in held.beginning(_MARK) if held is not None else ():
         try:
@@ -114,12 +121,16 @@ def export_choices(path: str | Path, choices: Iterable[Choice] | None = None) ->
     """Write choices (all of the disk cache if not given) to a JSON file; how many there were."""
     found = kept() if choices is None else list(choices)
     text = json.dumps([c.to_json() for c in found], indent=1)
+    from pathlib import Path
+
     Path(path).write_text(text + "\n")
     return len(found)
 
 
 def read_choices(path: str | Path) -> list[Choice]:
     """The choices of a file that ``export_choices`` wrote. Raises LaunchValueError where it is none."""
+    from pathlib import Path
+
     try:
         return [Choice.of_json(one) for one in json.loads(Path(path).read_text())]
     except (OSError, ValueError, TypeError, KeyError) as e:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import hashlib
 import marshal
 import os
 import sys
@@ -18,6 +17,8 @@ from typing import Any, NewType, TypeVar
 
 import numpy as np
 
+from .sha import sha256
+
 PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -26,7 +27,7 @@ def versions() -> str:
     """What every entry depends on: Python, LLVM's binding, NumPy, and the text of this package itself."""
     import llvmlite
 
-    sources = hashlib.sha256()
+    sources = sha256()
     for folder, folders, files in os.walk(PACKAGE):
         folders.sort()
         for name in sorted(files):
@@ -41,7 +42,7 @@ def code(fn: types.FunctionType) -> str | None:
     defaults = value(fn.__defaults__)
     if defaults is None:
         return None
-    body = hashlib.sha256(marshal.dumps(fn.__code__, 0)).hexdigest()
+    body = sha256(marshal.dumps(fn.__code__, 0)).hexdigest()
     return f"{fn.__module__}.{fn.__qualname__} {body} {defaults}"
 
 
@@ -98,7 +99,7 @@ def kind(cls: type) -> str | None:
             parts.append(body)
         elif isinstance(held, enum.Enum | int | float | str | tuple) and not member.startswith("__"):
             parts.append(f"{member}={held!r}")
-    return f"class {hashlib.sha256(repr(parts).encode()).hexdigest()} {name}"
+    return f"class {sha256(repr(parts).encode()).hexdigest()} {name}"
 
 
 def place(obj: Any) -> tuple[str, str] | None:

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from gridwise.lang.records import dataclass
+
+from .sha import sha256
 
 MAGIC = b"gridwise\x01"
 _SUM = 32  # bytes of a SHA-256
@@ -68,7 +68,7 @@ class Store:
         except OSError:
             return None
         head, payload = raw[: len(MAGIC) + _SUM], raw[len(MAGIC) + _SUM :]
-        if head != MAGIC + hashlib.sha256(payload).digest():
+        if head != MAGIC + sha256(payload).digest():
             self.drop(key)
             return None
         with contextlib.suppress(OSError):
@@ -80,10 +80,12 @@ class Store:
         path = self._path(key)
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            import tempfile  # loaded by the first write
+
             handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
             try:
                 with os.fdopen(handle, "wb") as file:
-                    file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
+                    file.write(MAGIC + sha256(payload).digest() + payload)
                 os.replace(name, path)
             except BaseException:
                 with contextlib.suppress(OSError):
@@ -116,7 +118,7 @@ class Store:
                     if raw[head:] != mark:
                         continue
                     raw += file.read()
-                if raw[:head] == MAGIC + hashlib.sha256(raw[head:]).digest():
+                if raw[:head] == MAGIC + sha256(raw[head:]).digest():
                     yield raw[head:]
 
     def prune(self) -> None:

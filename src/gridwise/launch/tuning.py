@@ -8,7 +8,6 @@ differs never wins, and a warning says so. One that the compiler or the device r
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import inspect
 import json
 import math
@@ -17,7 +16,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -33,8 +31,11 @@ from .choices import Choice, Plain, Trial, keep, read_choices, recall
 from .grid import XYZ, block_size, grid_size
 from .kernel import Kernel, Prepared, tidy
 from .report import bad_type, bad_value
+from .sha import sha256
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gridwise.frontend import ParamSpec
 
     from .bind import Bound
@@ -134,7 +135,7 @@ class Tuned:
         except (OSError, TypeError):  # typed in, or made by a program
             source = self.kernel.fn.__code__.co_code.hex()
         text = json.dumps([source, self._plain, list(self.kernel.block)], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return sha256(text.encode()).hexdigest()
 
     def __repr__(self) -> str:
         return f"<{self.kernel.name} tuned over {len(self.configs)} configurations>"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math as cmath
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -269,6 +268,8 @@ def _fma64(a: float, b: float, c: float) -> float:
     """Exact, one element: the slow way for values near the ends of the range."""
     if not all(map(cmath.isfinite, (a, b, c))) or a == 0 or b == 0:
         return a * b + c
+    from fractions import Fraction  # loaded where it is used: it is slow to load, and this slow to run
+
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     if exact == 0:
         return a * b + c if c == 0 or a * b == -c else 0.0
