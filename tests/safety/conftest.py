@@ -12,8 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    seen = [value for reports in terminalreporter.stats.values() for r in reports
-            for name, value in getattr(r, "user_properties", ()) if name == "safety" and r.when == "call"]
+    told = [told for reports in terminalreporter.stats.values() for r in reports
+            for told in getattr(r, "user_properties", ()) if getattr(r, "when", "") == "call"]
+    seen = [value for name, value in told if name == "safety"]
     if not seen:
         return
     accepted = [r["name"] for r in seen if r["bad"] and r["verdict"] == "accepted"]
@@ -33,3 +34,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     slowest = max(seen, key=lambda r: r["ms"])
     out.line(f"time of a proof: median {statistics.median(proofs):.1f} ms, worst {proofs[-1]:.0f} ms "
              f"({slowest['name']}{', faulty' if slowest['bad'] else ''})")
+    found = [value for name, value in told if name == "checker"]
+    if found:
+        costs = sorted((cost, program) for name, (program, cost) in (t for t in told if t[0] == "cost"))
+        slow = [f"{program} {cost:.0f}" for cost, program in reversed(costs) if cost > 4]
+        out.line(f"faults that the checker finds, forced past the prover: {len(found)}; its time a thread: median "
+                 f"{costs[len(costs) // 2][0]:.1f} us; more than 4 for {', '.join(slow) or 'none'}")

@@ -21,6 +21,7 @@ of the check device's time would be spent here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,8 @@ class Shadow:
         }
         self.layout = Layout(tuple(group for group, there in groups.items() if there))
         self.records = np.zeros((size, self.layout.width), np.int64)
+        self.address = _address(self.records)
+        self.code: dict[str, tuple[Callable[..., int], int]] = {}  # for each kind of access; how often it compares
 
     def record(
         self, kind: str, at: Array, who: Array, lanes: Array | None = None, tag: int = 0, scale: int = 1,
@@ -91,11 +94,19 @@ class Shadow:
         ``who[k] | tag``. All arrays are contiguous int64. The result has a row for each conflict: ``k``, and the
         earlier record.
         """
-        if kind == "scoped" and "scopeds" not in self.layout.groups:
-            kind = "atomic"
-        found = np.empty((at.size * len(self.layout.checks(kind)), 2), np.int64)
-        count = recorder(self.layout, kind)(
-            at.ctypes.data, None if lanes is None else lanes.ctypes.data, who.ctypes.data, tag, scale, first, at.size,
-            self.records.ctypes.data, found.ctypes.data,
+        if kind not in self.code:
+            own = "atomic" if kind == "scoped" and "scopeds" not in self.layout.groups else kind
+            self.code[kind] = recorder(self.layout, own), len(self.layout.checks(own))
+        code, checks = self.code[kind]
+        found = np.empty((at.size * checks, 2), np.int64)
+        count = code(
+            _address(at), None if lanes is None else _address(lanes), _address(who), tag, scale, first, at.size,
+            self.address, _address(found),
         )
         return found[:count] if count else NONE
+
+
+def _address(a: Array) -> int:
+    """As ``a.ctypes.data``, in a third of the time."""
+    address: int = a.__array_interface__["data"][0]
+    return address
