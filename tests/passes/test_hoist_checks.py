@@ -53,6 +53,16 @@ def sparse(offsets: Slice[i32], columns: Slice[i32], values: Slice[f32], x: Slic
 
 
 @gw.kernel
+def window(a: Slice[f32], y: DisjointSlice[f32], n: i32, first: i32):
+    i = thread.index_1d()
+    if i in y:
+        total = f32(0)
+        for k in range(n):
+            total += a[2 * k + first + i]
+        y[i] = total
+
+
+@gw.kernel
 def with_barrier(a: Slice[f32], y: DisjointSlice[f32], n: i32):
     i = thread.index_1d()
     total = f32(0)
@@ -131,7 +141,7 @@ def without_checks(step: int, slope: int, seed: int) -> tuple[np.ndarray, np.nda
     start, stop, offset, want = cases(step, slope, 2000, seed)
     given = [device.array(x) for x in (start, stop, offset, np.arange(LENGTH, dtype=np.int32), np.zeros_like(want))]
     kernel, args = compiled(walk, tuple(given), {"STEP": step, "SLOPE": slope})
-    lowered = lower(kernel, "cpu", trust_launch=False)
+    lowered = lower(kernel, "wgsl", trust_launch=False)
     ways(lowered).regions[1].ops.clear()
     device.launch(device.load(lowered), (-(-want.size // 256), 1, 1), args, device.default_stream)
     return given[-1].numpy(), want, device
@@ -154,6 +164,27 @@ def test_without_the_distance_faults_slip_through(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(hoist_checks._Before, "distance", lambda self: self.b.const(0, U32))
     with pytest.raises(DeviceIndexError):
         without_checks(1, 1, 1)
+
+
+def test_on_cpus_only_loops_that_threads_share() -> None:
+    given = [np.zeros(4, np.int32)] * 4
+    kernel, _ = compiled(walk, (*given, np.zeros(4, np.int32)), {"STEP": 1, "SLOPE": 1})
+    assert sum(op.code == "for" for op in lower(kernel, "cpu").walk()) == 1
+    assert sum(op.code == "for" for op in lower(kernel, "ptx").walk()) == 2
+    kernel, _ = compiled(window, (np.zeros(4, np.float32), np.zeros(4, np.float32), 3, 4), {})
+    assert sum(op.code == "for" for op in lower(kernel, "cpu").walk()) == 2
+
+
+@pytest.mark.parametrize("device", ["cpu", "check"])
+def test_window(device: str) -> None:
+    on = gw.device(device)
+    a, y = np.arange(300, dtype=np.float32), on.zeros(200, f32)
+    window(on.array(a), y, 40, 20)
+    on.synchronize()
+    assert np.array_equal(y.numpy(), [a[i + 20 : i + 100 : 2].sum() for i in range(200)])
+    window(on.array(a), y, 51, 20)
+    with pytest.raises(DeviceIndexError, match=r"index 300 is out of range for a of length 300 \(thread 180\)"):
+        on.synchronize()
 
 
 @pytest.mark.parametrize("step,slope", [(1, 1), (-1, 2), (3, -1), (1 << 30, 1)])

@@ -16,21 +16,34 @@ from gridwise.ir.types import Scalar
 from .lower_checks import UNSIGNED_OF, extents
 
 
-def hoist_checks(kernel: Kernel) -> None:
-    """Rewrite in place the loops with accesses whose check is ``hoisted``; the others become checks in place."""
+def hoist_checks(kernel: Kernel, alike: bool = False) -> None:
+    """Rewrite in place the loops with accesses whose check is ``hoisted``; ``lower_checks`` does the others in place.
+
+    ``alike``: only loops that every thread of a block makes for the same turns. On a CPU the lanes of a gang share a
+    loop, and where they leave it at different turns it is masked anyway: there the check is a part of the mask, and
+    a second loop costs more.
+    """
     if any(op.attrs.get("check") == "hoisted" for op in kernel.walk()) and not kernel.unchecked:
-        _region(kernel, kernel.body)
+        _region(kernel, kernel.body, alike)
 
 
-def _region(kernel: Kernel, region: Region) -> None:
+def _alike(kernel: Kernel, v: Value) -> bool:
+    """Whether a value plainly is the same for all threads of a block."""
+    if v.op is None:
+        return any(v is p.value for p in kernel.params)
+    pure = ops.TABLE[v.op.code].pure and v.op.code not in ("thread_idx", "global_idx")
+    return pure and all(_alike(kernel, o) for o in v.op.operands)
+
+
+def _region(kernel: Kernel, region: Region, alike: bool) -> None:
     old, region.ops = region.ops, []
     for op in old:
         hoisted = [o for o in op.regions[0].walk() if o.attrs.get("check") == "hoisted"] if op.code == "for" else []
         found = loop(op) if hoisted else None
-        if found is None:
+        if found is None or (alike and not all(_alike(kernel, v) for v in op.operands)):
             region.ops.append(op)
             for inner in op.regions:
-                _region(kernel, inner)
+                _region(kernel, inner, alike)
             continue
         b = Builder(region, kernel.index, op.loc)
         _twice(b, found, [o for o in hoisted if found.hoistable(o)])

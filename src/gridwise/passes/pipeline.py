@@ -54,7 +54,7 @@ def lower(kernel: Kernel, target: str, *, trust_launch: bool = True, vector: boo
         from .vectorise import vectorise
 
         vectorise(k, trust_launch)  # four elements a thread where the kernel allows it
-    hoist_checks(k)  # a test before a loop for those inside it
+    hoist_checks(k, alike=target == "cpu")  # a test before a loop for those inside it
     lower_checks(k, trust_launch)  # faults become explicit; what is left cannot fail
     simplify(k)
     cse(k)
