@@ -83,8 +83,15 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
 
     import gridwise as gw
+    from gridwise.devices.cpu import CpuDevice
 
-    device = gw.device("cpu").description
+    cpu = gw.device("cpu")
+    assert isinstance(cpu, CpuDevice)
+    device = cpu.description
+    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    crowded = f"other programs keep {busy:.1f} of {cpu.workers} cores busy: figures and ratios suffer from it"
+    crowded = crowded if busy > cpu.workers / 4 else ""
+    print(crowded, flush=True)
     stored = json.loads(options.stored.read_text()) if options.stored.exists() else {}
     before: dict[str, float] = stored.get(device, {})
     rows: dict[str, dict[str, float]] = {}
@@ -109,7 +116,8 @@ def main() -> int:
     text = "\n".join([device, *(f"{n} {v}" for n, v in versions().items()), "", *report.lines(rows)])
     print(f"\n{text}")
     (out / "bench.txt").write_text(text + "\n")
-    whole = {"device": device, "versions": versions(), "programs": rows, "ratios": now, "slower": sorted(fell)}
+    whole = {"device": device, "versions": versions(), "busy": busy, "programs": rows, "ratios": now,
+             "slower": sorted(fell)}  # fmt: skip
     (out / "bench.json").write_text(json.dumps(whole, indent=1) + "\n")
     (out / "bench.svg").write_text(report.svg(device, now, before))
     if options.store:
@@ -117,7 +125,7 @@ def main() -> int:
         options.stored.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n")
     held = f"compared with {len(set(now) & set(before))} stored ratios of this device"
     print(f"\nbench.txt, bench.json and bench.svg in {out}; {held}")
-    print("\n".join(failed))
+    print("\n".join(filter(None, [crowded, *failed])))
     return 1 if failed else 0
 
 
