@@ -224,7 +224,8 @@ class Tiles(Control):
 
         def count(x: Array) -> Array:
             rows = x.reshape(x.shape[0], -1)
-            return np.stack([np.bincount(r[(r >= 0) & (r < bins)].astype(np.int64), minlength=bins) for r in rows])
+            counts = [np.bincount(r[(r >= 0) & (r < bins)].astype(np.int64), minlength=bins) for r in rows]
+            return np.stack(counts)
 
         return self._tile(op, lambda x: count(x).astype(I32.dtype))
 
@@ -236,7 +237,7 @@ class Tiles(Control):
         def product(f: Frame) -> Array:
             a, b, c = (f.v[n] for n in of)
             if not t.is_float:
-                return np.matmul(a.astype(np.int32), b.astype(np.int32)) + c
+                return np.asarray(np.matmul(a.astype(np.int32), b.astype(np.int32)) + c)
             # In f64, and rounded once: every order of the sums is near this.
             exact = np.matmul(_f64(a), _f64(b)) + _f64(c)
             return from_wide(exact, t)
