@@ -11,6 +11,7 @@ import pytest
 
 import gridwise as gw
 from gridwise import DisjointSlice, Slice, f32, i32, thread
+from gridwise.devices import registry
 
 T = TypeVar("T", f32, i32)
 N = 64
@@ -45,6 +46,14 @@ def settle(kernel, *args) -> None:
         kernel(*args)
     kernel.settle()
     assert isinstance(type(kernel).__call__, types.BuiltinFunctionType), "no machine code was made"
+
+
+@pytest.fixture(autouse=True)
+def at_home():
+    """Other tests of this process may have set a default device, which sends every launch on NumPy arrays to Python."""
+    before, registry.elsewhere.value = registry.elsewhere.value, 0
+    yield
+    registry.elsewhere.value |= before
 
 
 @pytest.fixture

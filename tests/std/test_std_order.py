@@ -8,7 +8,7 @@ import pytest
 import gridwise as gw
 from gridwise.std.compaction import compact
 from gridwise.std.histograms import MOST_SHARED_BINS, bincount, histogram
-from gridwise.std.products import LINE, _by_lanes, matmul
+from gridwise.std.products import LINE, matmul, matmul_lanes
 from gridwise.std.radix import radix_sort
 from gridwise.std.sorting import sort
 
@@ -78,7 +78,7 @@ def test_matmul_by_lanes(m: int, k: int, n: int, gangs: int, rows: int, vectors:
     c = np.full((m, n), np.nan, np.float32)
     grid = (-(-n // (LINE * vectors * panels)), -(-m // (rows * gangs)))
     with gw.default_device("cpu"):
-        _by_lanes(gangs)(a, b, c, rows, vectors, panels, grid=grid)
+        matmul_lanes.kernel(a, b, c, rows, vectors, panels, gangs, grid=grid, block=(LINE, gangs))
     np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-5, atol=1e-5 * k)
 
 
