@@ -80,6 +80,7 @@ def test_read_only_is_kept():
 
 def test_memory_lives_as_long_as_either_side():
     cpu = gw.device("cpu")
+    before = set(dlpack._given)  # what another library holds on to, from an earlier test
     array = cpu.full(1000, 7.0, f32)
     view = np.from_dlpack(array)
     watch = weakref.ref(array.buffer)
@@ -88,7 +89,7 @@ def test_memory_lives_as_long_as_either_side():
     assert watch() is not None and np.all(view == 7)
     del view
     gc.collect()
-    assert watch() is None and not dlpack._given
+    assert watch() is None and set(dlpack._given) <= before
 
     host = np.ones(5, np.float32)
     watch = weakref.ref(host)
@@ -104,10 +105,11 @@ def test_memory_lives_as_long_as_either_side():
 
 def test_a_capsule_that_nobody_takes_is_freed():
     array = gw.device("cpu").zeros(3, f32)
+    before = set(dlpack._given)
     capsules = [array.__dlpack__(), array.__dlpack__(max_version=(1, 0))]
-    assert len(dlpack._given) == 2
+    assert len(set(dlpack._given) - before) == 2
     del capsules
-    assert not dlpack._given
+    assert set(dlpack._given) <= before
 
 
 def test_free_gives_a_foreign_array_back():
